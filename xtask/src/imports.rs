@@ -31,10 +31,19 @@ const TABLE: &[Row] = &[
     Row {
         name: "bodkin-host",
         pure: false,
-        imports: &["bodkin-arrowhead", "bodkin-broker", "bodkin-operators", "bodkin-relay", "bodkin-store", "bodkin-trust", "bodkin-zmtp"],
+        imports: &[
+            "bodkin-arrowhead",
+            "bodkin-broker",
+            "bodkin-nats",
+            "bodkin-operators",
+            "bodkin-relay",
+            "bodkin-store",
+            "bodkin-trust",
+            "bodkin-zmtp",
+        ],
     },
     // Drives any Arrowhead over the wire: of ours only the machines of real-time topics and of relays, and what they are spoken to in.
-    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-relay", "bodkin-zmtp"] },
+    Row { name: "bodkin-bench", pure: false, imports: &["bodkin-broker", "bodkin-client", "bodkin-nats", "bodkin-relay", "bodkin-zmtp"] },
     Row {
         name: "bodkin",
         pure: false,

@@ -5,6 +5,7 @@ mod clocks;
 mod data;
 mod dns_sd;
 mod finding;
+mod fleet;
 mod network;
 mod processes;
 mod reach;
@@ -65,6 +66,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(dns_sd::examine(&settings))?;
     tell(data::examine(&settings))?;
     tell(shared::examine(&settings))?;
+    tell(fleet::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, problems) = (count(Verdict::Warning), count(Verdict::Problem));

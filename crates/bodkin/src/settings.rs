@@ -5,6 +5,7 @@
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
 mod announced;
+pub mod fleet;
 mod graphs;
 pub mod help;
 pub mod moved;
@@ -115,6 +116,7 @@ impl Settings {
         let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
         let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
         let (traces, dns_sd) = (self.traces()?, self.announced()?);
+        let fleet = self.fleet()?;
         let (offset, tunnels) = (self.offset(), self.tunnels()?);
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -156,6 +158,7 @@ impl Settings {
             },
             log_entries_max: self.log_entries_max.expect(all),
             dns_sd,
+            fleet,
             traces,
             host_names: self.host_names.expect(all),
             cors_origins: origins(self.cors_origins.expect(all).into_iter().chain(self.management_tool_origin))?,

@@ -34,6 +34,7 @@ use crate::{
     answer::Answer,
     audit::{Act, Audit},
     control::Control,
+    fleet::FleetState,
     graph::Deployer,
     inbox::{Inbox, Message},
     pair::PairHandle,
@@ -70,6 +71,8 @@ pub struct Api {
     pub graphs: Arc<Deployer>,
     /// Where ZMTP is spoken.
     pub zmtp: ZmtpPlaces,
+    /// What is told of forwarding to the fleet; `None`: nothing is forwarded.
+    pub fleet: Option<Arc<FleetState>>,
     /// Event types that are real-time topics.
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
@@ -137,6 +140,7 @@ impl Api {
             "event-log" => self.event_log(),
             "event-types" => self.event_types().await,
             "streams" => self.streams().await,
+            "fleet" => self.show_fleet(),
             "services" => self.services(request),
             "quality" => self.quality(request),
             "services/query" => self.query_services(request).await,
@@ -186,6 +190,13 @@ impl Api {
                 "suspended": state.suspended,
             }),
         )
+    }
+
+    fn show_fleet(&self) -> Answer {
+        match &self.fleet {
+            Some(fleet) => Answer::json(200, &fleet.view()),
+            None => Answer::problem(404, "No fleet", "Nothing is forwarded to a fleet: the configuration has no table [fleet]."),
+        }
     }
 
     /// All event types that anybody has published, subscribed to or declared durable.

@@ -24,9 +24,9 @@ use bodkin_relay::{
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits, shared::DatabasePlace};
 
 use crate::{
-    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, gate::Origin, gateway::GatewayConfig, graph::DeclaredGraphs,
-    job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime, security::SecurityConfig,
-    topics::DeclaredTopic, trace::TraceConfig,
+    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, fleet::FleetConfig, gate::Origin, gateway::GatewayConfig,
+    graph::DeclaredGraphs, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime,
+    security::SecurityConfig, topics::DeclaredTopic, trace::TraceConfig,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -145,6 +145,8 @@ pub struct HostConfig {
     pub log_book: Arc<LogBook>,
     /// Which services are announced by multicast DNS; `None`: none.
     pub dns_sd: Option<Announced>,
+    /// Which events go on to a stream of NATS JetStream, and where it is; `None`: none do.
+    pub fleet: Option<Arc<FleetConfig>>,
     /// Where traces are told; `None`: nowhere, and they are handed on only.
     pub traces: Option<TraceConfig>,
     /// Log entries that are kept.
@@ -221,6 +223,7 @@ impl HostConfig {
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
             dns_sd: None,
+            fleet: None,
             traces: None,
             log_entries_max: 10_000,
             audit: AUDIT_LIMITS,

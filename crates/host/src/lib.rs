@@ -18,6 +18,7 @@ pub mod destination;
 mod disk;
 pub mod dns_sd;
 pub mod document;
+pub mod fleet;
 pub mod frames;
 pub mod gate;
 pub mod gatekeeper;

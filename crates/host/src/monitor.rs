@@ -3,6 +3,7 @@
 mod async_api;
 mod certificates;
 mod disk;
+mod fleet;
 mod graphs;
 mod overview;
 mod quality;
@@ -33,6 +34,7 @@ use crate::{
     disk::DataDisk,
     dns_sd::DnsSdCounts,
     document,
+    fleet::FleetState,
     gatekeeper::DialogueCounts,
     listener::Traffic,
     live::{self, Board},
@@ -306,8 +308,14 @@ impl Monitor {
         ]);
         let gauges = gauges.chain([self.graphs_suspended()]).chain(self.certificates_end());
         let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
+        let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
         gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
+    }
+
+    /// What is told of forwarding to the fleet's stream, by the node that does it.
+    fn forwarding(&self) -> impl Iterator<Item = &FleetState> {
+        self.api.fleet.as_deref().filter(|_| self.pair.as_ref().is_none_or(|pair| pair.leadership().leads())).into_iter()
     }
 
     /// What has been counted since the start and has no label.
@@ -353,7 +361,7 @@ impl Monitor {
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
-        let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality);
+        let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
         counted.chain(shared::counters(&self.store)).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
     }
 

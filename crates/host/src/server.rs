@@ -189,6 +189,9 @@ pub enum StartError {
     /// A real-time topic does not fit, or what they all count on.
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// Events cannot be forwarded.
+    #[error("cannot forward events to the fleet: {0}")]
+    Fleet(io::Error),
     /// A graph cannot run.
     #[error("a graph cannot run: {0}")]
     Graph(DeployError),
@@ -286,6 +289,7 @@ impl Server {
         });
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
+        let fleet = elsewhere::fleet(config, log_reader.as_ref())?;
         if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &log_reader) {
             gatekeeper.heard.recall_from(log.clone());
         }
@@ -325,6 +329,7 @@ impl Server {
                 log: log_reader.clone(),
                 durable: durable.clone(),
                 topics: topics.clone(),
+                fleet: fleet.clone(),
                 stalls: stalls.clone(),
                 realtime: config.realtime.clone(),
                 graphs: graphs.clone(),
@@ -393,6 +398,7 @@ impl Server {
             control: control.clone(),
             audit: audit.clone(),
             graphs,
+            fleet,
         };
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };

@@ -122,6 +122,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
                 ("bodkin_zmtp_connections", "over ZMTP"),
             ]),
         );
+    let details = fleet(&overview.numbers).into_iter().fold(details, |details, fleet| details.with("fleet", fleet));
     match troubles {
         [] => details.with("trouble", "none"),
         troubles => troubles.iter().fold(details, |details, trouble| details.with("TROUBLE", trouble)),
@@ -143,6 +144,15 @@ fn pair(numbers: &BTreeMap<String, f64>) -> String {
         Some(_) => "the witness is reached",
     };
     format!("leads in epoch {epoch}, {backup}, {witness}")
+}
+
+/// What is forwarded; of a node that forwards nothing, nothing.
+fn fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let connected = numbers.get("bodkin_fleet_connected")?;
+    let is = if *connected > 0.0 { "the stream takes events" } else { "the stream is NOT reached" };
+    let [stored, waiting, lost] =
+        ["stored_total", "waiting_events", "lost_total"].map(|name| number(numbers, &format!("bodkin_fleet_{name}")));
+    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost"))
 }
 
 fn database(numbers: &BTreeMap<String, f64>) -> String {

@@ -11,7 +11,7 @@ use bodkin_host::{AUDIT_LIMITS, EventLogLimits, HostConfig, realtime::Scheduling
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DATA, announced, pair, zmtp};
+use super::{DEFAULT_DATA, announced, fleet::FleetTable, pair, zmtp};
 use crate::topic_file::TopicFile;
 
 /// What the event log keeps by default.
@@ -33,6 +33,10 @@ macro_rules! settings {
             #[arg(skip)]
             #[serde(skip_serializing_if = "Option::is_none")]
             pub(super) platform: Option<toml::Value>,
+            /// Which events go on to a fleet's stream; a table of the file only.
+            #[arg(skip)]
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub(super) fleet: Option<FleetTable>,
             /// Real-time topics; tables of the file only.
             #[arg(skip)]
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +55,8 @@ macro_rules! settings {
                     Some(_) => (self.platform, self.topic, self.declared),
                     None => (other.platform, other.topic, other.declared),
                 };
-                Self { $($name: self.$name.or(other.$name),)* platform, topic, declared }
+                let fleet = self.fleet.or(other.fleet);
+                Self { $($name: self.$name.or(other.$name),)* platform, fleet, topic, declared }
             }
         }
     };
@@ -381,6 +386,7 @@ impl Settings {
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),
             platform: None,
+            fleet: None,
             topic: None,
             declared: None,
         }

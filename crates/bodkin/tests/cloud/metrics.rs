@@ -9,11 +9,15 @@ use crate::support::cloud::{Cloud, Launch, System};
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
 const RUNBOOK: &str = include_str!("../../../../docs/monitoring/README.md");
 const GRAFANA: &str = include_str!("../../../../docs/monitoring/grafana.json");
-/// What only a node of a pair has, or one that shares its database.
-const OF_SEVERAL: [&str; 9] = [
+/// What only a node of a pair has, one that shares its database, or one that forwards.
+const OF_SEVERAL: [&str; 13] = [
     "bodkin_nodes_silent",
     "bodkin_nodes_other_release",
     "bodkin_database_clock_difference_seconds",
+    "bodkin_fleet_connected",
+    "bodkin_fleet_stopped_lanes",
+    "bodkin_fleet_lost_total",
+    "bodkin_fleet_lost_by_stream_total",
     "bodkin_database_connected",
     "bodkin_pair_leads",
     "bodkin_pair_protected",

@@ -94,7 +94,7 @@ const TOPIC_TIMES: &[&str] = &[
     "dispatch_cost",
 ];
 const TOPIC_OTHERS: &[&str] =
-    &["loss_tolerance", "shed_max", "retention", "mark_every", "level", "coverage", "durable", "publishers", "count"];
+    &["loss_tolerance", "shed_max", "retention", "mark_every", "level", "coverage", "durable", "fleet", "publishers", "count"];
 
 /// Keys of the platform that are times, and the others.
 const PLATFORM_TIMES: &[&str] = &[
@@ -148,6 +148,7 @@ pub fn read_topic<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>, pl
         dispatch_cost: form.time("dispatch_cost").unwrap_or_default(),
         coverage: form.coverage(),
         durable: form.boolean("durable"),
+        fleet: form.boolean("fleet"),
         publishers: form.positive("publishers", PUBLISHERS_MAX),
         ..best_effort
     };

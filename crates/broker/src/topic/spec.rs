@@ -109,6 +109,8 @@ pub struct TopicSpec {
     pub coverage: Coverage,
     /// Whether the publisher is answered when the event is on the disk of both nodes.
     pub durable: bool,
+    /// Whether its events go on to the fleet's stream.
+    pub fleet: bool,
     /// Publishers that the topic may have at the same time: L, N and T are each one's own.
     pub publishers: NonZeroU32,
 }
@@ -132,6 +134,7 @@ impl TopicSpec {
             dispatch_cost: Nanos::ZERO,
             coverage: Coverage::default(),
             durable: false,
+            fleet: false,
             publishers: NonZeroU32::MIN,
         }
     }

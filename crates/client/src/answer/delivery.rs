@@ -137,6 +137,9 @@ answer! {
         publishers: u32,
         /// Whether publishers are answered after the sync.
         durable: bool,
+        /// Whether its events go on to the fleet's stream.
+        #[serde(default)]
+        fleet: bool,
         /// `configuration` or `operator`.
         declared_by: String,
         /// Of the deadline, as far as the machine's stalls go: `pending`, `unstated`, `held`, `suspended`; `None`: there is no deadline.

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_store::event_log::EventLogReader;
 
 use super::StartError;
 use crate::{
     config::HostConfig,
     destination::Destinations,
+    fleet::{self, FleetState},
     gatekeeper::Gatekeeper,
     gateway::{Gateway, SecureEnds},
     relay::{Dialer, Relays},
@@ -27,6 +29,13 @@ pub(super) fn gatekeeper(
     let relays = Relays::new(dialer(config, security, destinations));
     let gatekeeper = Gatekeeper::new(security.trust().identity(CoreSystem::Gatekeeper), patience, Box::new(relays))?;
     Ok(Some(gatekeeper.answering(config.fixed_answers.clone()).telling(traces)))
+}
+
+/// What is told of forwarding to the fleet, where anything is; lanes that are new begin with what is published from now on, whoever leads.
+pub(super) fn fleet(config: &HostConfig, log: Option<&EventLogReader>) -> Result<Option<Arc<FleetState>>, StartError> {
+    let (Some(fleet), Some(log)) = (&config.fleet, log) else { return Ok(None) };
+    fleet::begin_lanes(fleet, &config.data, log).map_err(StartError::Fleet)?;
+    Ok(Some(fleet::state(fleet)))
 }
 
 /// Where spans of traces go, and who tells the collector of them, if there is one. In secure mode the cloud is told by its name, and else by its address.

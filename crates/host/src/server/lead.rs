@@ -14,6 +14,7 @@ use crate::{
     destination::Destinations,
     disk::DataDisk,
     dns_sd::{self, DnsSdCounts},
+    fleet::{Fleet, FleetState},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
     graph::{self, Deployer},
@@ -47,6 +48,7 @@ pub(super) struct Lead {
     pub control: Arc<Control>,
     pub audit: Audit,
     pub graphs: Arc<Deployer>,
+    pub fleet: Option<Arc<FleetState>>,
 }
 
 /// What runs as long as it leads.
@@ -59,6 +61,8 @@ pub(super) struct Leading {
     checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
     /// Notes where the audit log ends.
     audit_checkpoint: Task<()>,
+    /// Forwards events to the fleet's stream.
+    fleet: Option<Fleet>,
 }
 
 /// Opens the database that this node writes: its own, or one that it shares with others.
@@ -123,7 +127,9 @@ impl Lead {
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
         jobs.extend(ledger.map(tokio::spawn));
+        let fleet = self.forward()?;
         Ok(Leading {
+            fleet,
             jobs,
             log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
             checkpoint,
@@ -154,6 +160,13 @@ impl Lead {
         Ok(())
     }
 
+    /// Has events go on to the fleet's stream, where there is one.
+    fn forward(&self) -> Result<Option<Fleet>, StartError> {
+        let (Some(config), Some(log), Some(state)) = (&self.config.fleet, &self.log, &self.fleet) else { return Ok(None) };
+        let started = Fleet::start(config.clone(), &self.config.data, log, self.topics.clone(), state.clone());
+        started.map(Some).map_err(StartError::Fleet)
+    }
+
     /// Measures providers, where quality of service is managed.
     fn quality_monitor(&self) -> Option<QualityMonitor> {
         Some(QualityMonitor {
@@ -176,6 +189,10 @@ impl Leading {
 
     /// Writes down where deliveries are.
     pub async fn end(self) {
+        if let Some(fleet) = self.fleet {
+            // It has written what it had to, or is left.
+            let _ = tokio::task::spawn_blocking(|| fleet.stop()).await;
+        }
         if let Some((end, checkpoint)) = self.checkpoint {
             drop(end);
             if let Err(error) = checkpoint.await {

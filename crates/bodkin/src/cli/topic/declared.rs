@@ -46,8 +46,21 @@ fn value_of(text: &str) -> Value {
 /// Lists them.
 pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let topics = monitor.topics().await?;
-    let header =
-        ["event type", "period", "deadline", "level", "declared by", "guarantee", "accepted", "excess", "refused", "late", "shed", "lost"];
+    let header = [
+        "event type",
+        "period",
+        "deadline",
+        "level",
+        "declared by",
+        "guarantee",
+        "accepted",
+        "excess",
+        "refused",
+        "late",
+        "shed",
+        "lost",
+        "fleet",
+    ];
     let mut table = Table::new(&header);
     for topic in &topics.data {
         let RealTimeTopic { accepted, excess, refused, late, shed, lost, .. } = topic;
@@ -67,6 +80,7 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
             late,
             shed,
             lost,
+            if topic.fleet { "forwarded" } else { "" }.to_owned(),
         ]);
     }
     printer.rows(&topics, &table, "no real-time topics: every event is best effort")?;

@@ -59,7 +59,7 @@ fn every_option_of_up_is_in_the_reference() {
         "Every option of `bodkin up` and `bodkin backup` is a key of a TOML file, an environment variable and a flag: the key's name with dashes, `port_offset` as \
          `--port-offset`. Flags go before the environment, that before the file of `--config`, that before `/etc/bodkin/bodkin.toml`, and that before the defaults \
          below. Unknown keys, flags and `BODKIN_` variables are refused. `bodkin.example.toml` explains each at greater length, and `bodkin up --print-config` prints \
-         what is in force. Tables of the file only are `[platform]` and `[[topic]]`: [topics](../formats/topics.md).\n\n\
+         what is in force. Tables of the file only are `[platform]` and `[[topic]]`, see [topics](../formats/topics.md), and `[fleet]`, see [forward events to a fleet's stream](../how-to/fleet.md).\n\n\
          | key | default | variable | |\n|---|---|---|---|\n{rows}\nFlags that are no keys:\n\n{others}"
     );
     page("configuration.md", "Configuration", &text);

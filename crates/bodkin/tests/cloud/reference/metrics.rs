@@ -45,7 +45,13 @@ fn collect(text: &str, is_everywhere: bool, metrics: &mut BTreeMap<String, Metri
 fn every_metric_is_in_the_reference() {
     let operator = Client::system("sysop");
     let of_secure = |cloud: &SecureCloud| operator.expect(&cloud.cloud, "GET", "/metrics", None, 200).text();
-    let secure = SecureCloud::start(["--relay-listen", "127.0.0.1:0", "--graphs", GRAPH, "--otlp-url", "http://127.0.0.1:9"]);
+    // Nobody listens there.
+    let place = tempfile::TempDir::new().expect("a temporary directory");
+    let fleet = place.path().join("bodkin.toml");
+    std::fs::write(&fleet, "[fleet]\nservers = [\"nats://127.0.0.1:9\"]\nedge = \"edge\"\n").expect("written");
+    let fleet = fleet.to_str().expect("a path is text");
+    let secure =
+        SecureCloud::start(["--relay-listen", "127.0.0.1:0", "--graphs", GRAPH, "--otlp-url", "http://127.0.0.1:9", "--config", fleet]);
     let topic = json!({"event_type": "HOT", "period_ms": 1000, "deadline_ms": 1000});
     operator.expect(&secure.cloud, "POST", "/api/v1/topics", Some(&topic), 201);
     // It leads by itself, for it knows of no witness.
@@ -60,7 +66,7 @@ fn every_metric_is_in_the_reference() {
     collect(&of_primary, false, &mut metrics);
     assert!(Path::new(GRAPH).exists() && metrics.len() > 60, "{:?}", metrics.keys());
     let mut text = "`GET /metrics` of Bodkin's own port, in Prometheus's text form; in secure mode any system of the cloud may read it. Times are in seconds and sizes in \
-        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, a collector of traces. Those of a database that nodes share (`bodkin_database_*`) are \
+        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, a fleet, a collector of traces. Those of a database that nodes share (`bodkin_database_*`) are \
         in [the monitor's page](../formats/monitor.md). What to watch, with alert rules and a Grafana \
         dashboard: [monitoring](../monitoring/README.md).\n\n| metric | kind | labels | |\n|---|---|---|---|\n"
         .to_owned();

@@ -1,0 +1,215 @@
+//! What the table `[fleet]` says: which events go on to a stream of NATS JetStream, and where that is.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use bodkin_arrowhead::name::EventType;
+use bodkin_host::fleet::{Credentials, FleetConfig, FleetForm, FleetLane, parse_server};
+use bodkin_trust::{
+    file::{read_anchors, read_password},
+    tls::{ServerCheck, client},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Settings, given};
+
+/// The lane of topics that are marked and in no other one, where no lane is named.
+const FIRST_LANE: &str = "events";
+
+/// The table; a table of the file only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FleetTable {
+    /// Servers: `nats://HOST:PORT` or `tls://HOST:PORT`.
+    servers: Vec<String>,
+    /// Certificates (PEM) of the authorities that servers in TLS are believed by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust_file: Option<PathBuf>,
+    /// Who connects; with `password_file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    /// File with the password, readable to its owner only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    password_file: Option<PathBuf>,
+    /// File with a token instead, readable to its owner only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_file: Option<PathBuf>,
+    /// The stream.
+    stream: String,
+    /// JetStream's domain, behind a leaf node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    /// What all edges' subjects begin with.
+    prefix: String,
+    /// This edge's name; `None`: the option `edge`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edge: Option<String>,
+    /// Servers that the stream is made on where it is not there; 0: somebody else makes it.
+    create_replicas: u8,
+    /// Bytes that it may have then; 0: as many as there is room for.
+    create_bytes_max: u64,
+    /// What is forwarded of an event: `payload`, or `event`, its JSON.
+    form: String,
+    /// Bytes of a batch.
+    batch_bytes_max: usize,
+    /// The longest time that an event waits for its batch to become full.
+    batch_wait_ms: u64,
+    /// How long an answer is waited for.
+    answer_wait_ms: u64,
+    /// Event types by their lanes.
+    lanes: BTreeMap<String, Vec<String>>,
+}
+
+impl Default for FleetTable {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            trust_file: None,
+            user: None,
+            password_file: None,
+            token_file: None,
+            stream: "FLEET".to_owned(),
+            domain: None,
+            prefix: "fleet".to_owned(),
+            edge: None,
+            create_replicas: 0,
+            create_bytes_max: 0,
+            form: "payload".to_owned(),
+            batch_bytes_max: 65_536,
+            batch_wait_ms: 10,
+            answer_wait_ms: 10_000,
+            lanes: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// What complete settings say; `None`: nothing is forwarded.
+    pub fn fleet(&self) -> anyhow::Result<Option<Arc<FleetConfig>>> {
+        let Some(table) = &self.fleet else { return Ok(None) };
+        if self.event_log == Some(false) {
+            bail!("[fleet] needs the event log, in which events wait until they are forwarded: event_log = true");
+        }
+        let config = table.config(self.edge.as_deref().unwrap_or_default()).context("[fleet]")?;
+        Ok(Some(Arc::new(config)))
+    }
+}
+
+impl FleetTable {
+    fn config(&self, edge: &str) -> anyhow::Result<FleetConfig> {
+        let servers = self.servers.iter().map(|text| parse_server(text)).collect::<Result<Vec<_>, _>>()?;
+        let anchors = given(&self.trust_file).map(|path| read_anchors(&path, None)).transpose().context("trust_file")?;
+        if servers.iter().any(|server| server.is_tls) && anchors.is_none() {
+            bail!("trust_file is missing: the certificates (PEM) of the authorities that tls:// servers are believed by");
+        }
+        let form = match self.form.as_str() {
+            "payload" => FleetForm::Payload,
+            "event" => FleetForm::Event,
+            other => bail!("form is {other:?}: payload, or event for all of it as JSON, is expected"),
+        };
+        let edge = self.edge.as_deref().unwrap_or(edge);
+        if edge.is_empty() {
+            bail!("edge is missing: this edge's name, which no other one has");
+        }
+        let config = FleetConfig {
+            servers,
+            tls: anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("trust_file")?,
+            credentials: self.credentials()?,
+            prefix: self.prefix.clone(),
+            edge: edge.to_owned(),
+            stream: self.stream.clone(),
+            domain: self.domain.clone().filter(|domain| !domain.is_empty()),
+            create: (self.create_replicas > 0)
+                .then(|| (self.create_replicas, Some(self.create_bytes_max).filter(|bytes_max| *bytes_max > 0))),
+            lanes: self.lanes()?,
+            form,
+            batch_bytes_max: self.batch_bytes_max,
+            batch_wait_max: Duration::from_millis(self.batch_wait_ms),
+            answer_wait_max: Duration::from_millis(self.answer_wait_ms),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn credentials(&self) -> anyhow::Result<Credentials> {
+        let secret = |path: &Option<PathBuf>, key: &'static str| {
+            let read = given(path).map(|path| read_password(&path)).transpose().context(key)?;
+            anyhow::Ok(read.map(|secret| secret.to_string()))
+        };
+        let (password, token) = (secret(&self.password_file, "password_file")?, secret(&self.token_file, "token_file")?);
+        match (self.user.clone().filter(|user| !user.is_empty()), password, token) {
+            (None, None, None) => Ok(Credentials::None),
+            (Some(user), Some(password), None) => Ok(Credentials::User { user, password }),
+            (None, None, Some(token)) => Ok(Credentials::Token(token)),
+            _ => bail!("user and password_file go together, and token_file without them"),
+        }
+    }
+
+    fn lanes(&self) -> anyhow::Result<Vec<FleetLane>> {
+        let event_type = |name: &String| {
+            let parsed = EventType::parse(name).with_context(|| format!("'{name}' of lanes is no event type"))?;
+            anyhow::Ok(parsed.as_str().into())
+        };
+        let mut lanes = Vec::new();
+        // Marked topics have their lane, whatever the others are called.
+        if !self.lanes.contains_key(FIRST_LANE) {
+            lanes.push(FleetLane { name: FIRST_LANE.to_owned(), event_types: Vec::new() });
+        }
+        for (name, event_types) in &self.lanes {
+            let lane = FleetLane { name: name.clone(), event_types: event_types.iter().map(event_type).collect::<anyhow::Result<_>>()? };
+            let at = if name == FIRST_LANE { 0 } else { lanes.len() };
+            lanes.insert(at, lane);
+        }
+        Ok(lanes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> anyhow::Result<Option<Arc<FleetConfig>>> {
+        let settings: Settings = toml::from_str(text)?;
+        settings.or(Settings::defaults()).fleet()
+    }
+
+    #[test]
+    fn lanes_have_their_event_types_and_marked_topics_the_first_one() {
+        let told = config("[fleet]\nservers = ['nats://a', 'nats://b:5']\nedge = 'edge-7'\nlanes.alarms = ['Alarm']\n").unwrap().unwrap();
+        let lanes: Vec<_> = told.lanes.iter().map(|lane| (lane.name.as_str(), lane.event_types.len())).collect();
+        assert_eq!(lanes, [("events", 0), ("alarms", 1)]);
+        assert_eq!((&*told.lanes[1].event_types[0], told.servers.len(), told.create), ("ALARM", 2, None));
+        let told = config("[fleet]\nservers = ['nats://a']\nedge = 'e'\nlanes = { alarms = ['a'], events = ['b'] }\n").unwrap().unwrap();
+        assert_eq!(told.lanes[0].name, "events");
+        assert!(config("").unwrap().is_none());
+        assert_eq!(config("edge = 'west'\n[fleet]\nservers = ['nats://a']\n").unwrap().unwrap().edge, "west");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told_by_its_key() {
+        let with = |lines: &str| config(&format!("[fleet]\nservers = ['nats://a']\nedge = 'e'\n{lines}\n"));
+        for (lines, told) in [
+            ("sever = 1", "sever"),
+            ("lanes.a = ['x']\nlanes.b = ['X']", "event type X is in two lanes"),
+            ("lanes.'a.b' = []", "lanes: \"a.b\" is no name"),
+            ("user = 'u'", "user and password_file go together"),
+            ("form = 'xml'", "form is \"xml\""),
+            ("batch_bytes_max = 10", "batch_bytes_max is 10, and 4096 to"),
+            ("create_replicas = 6", "create_replicas is 6"),
+            ("prefix = 'a b'", "make no subject"),
+        ] {
+            let error = format!("{:#}", with(lines).expect_err(lines));
+            assert!(error.contains(told), "{lines}: {error}");
+        }
+        for (text, told) in [
+            ("[fleet]\nedge = 'e'\n", "servers are 1 to 32, and not 0"),
+            ("[fleet]\nservers = ['nats://a']\n", "edge is missing"),
+            ("[fleet]\nservers = ['hub']\nedge = 'e'\n", "\"hub\" is no server"),
+            ("[fleet]\nservers = ['tls://hub']\nedge = 'e'\n", "trust_file is missing"),
+            ("event_log = false\n[fleet]\nservers = ['nats://a']\nedge = 'e'\n", "needs the event log"),
+        ] {
+            let error = format!("{:#}", config(text).expect_err(text));
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+}

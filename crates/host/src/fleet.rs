@@ -1,0 +1,128 @@
+//! Events of this cloud for a stream of NATS JetStream, which many edges forward to (`docs/formats/fleet.md`, decision 138).
+//!
+//! ```text
+//! shard ── one write a turn ──> event log ── follower ──> lanes' backlogs ── nats::forwarder ──> connection ══> JetStream
+//! ```
+//!
+//! A thread of its own reads the event log behind the shard, which does nothing for it. What waits is the event log itself, so its limits are those of the backlog, and it is there after a restart. How far a
+//! lane has come says the stream: its last batch names the record of the log that it ends with.
+
+mod backlog;
+mod carrier;
+mod checkpoint;
+mod config;
+mod connection;
+mod follower;
+mod look;
+mod source;
+mod state;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    io,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::*},
+        mpsc,
+    },
+    time::Duration,
+};
+
+pub use bodkin_nats::protocol::Credentials;
+use bodkin_nats::protocol::Subject;
+use bodkin_store::event_log::EventLogReader;
+
+pub use self::{
+    backlog::FleetForm,
+    config::{BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FleetServer, parse_server},
+    look::{FleetLook, FleetStream},
+    state::{FleetState, FleetView, LaneState, StreamTold},
+};
+use self::{
+    backlog::LaneBacklog,
+    carrier::Carrier,
+    checkpoint::Checkpoint,
+    follower::{Follower, Selection},
+};
+use crate::topics::RealTimeTopics;
+
+/// Batches that lie ready in front of a connection.
+const WINDOW_BATCHES: usize = 8;
+/// How long a cloud that stops waits for the thread, which may be in the middle of connecting.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// The thread that forwards.
+#[derive(Debug)]
+pub struct Fleet {
+    stops: Arc<AtomicBool>,
+    /// Closed when it has ended.
+    ended: mpsc::Receiver<()>,
+}
+
+/// What is told of forwarding that has not begun.
+pub fn state(config: &FleetConfig) -> Arc<FleetState> {
+    let lanes = (0..config.lanes.len()).map(|lane| LaneState::new(config.lanes[lane].name.clone(), config.terms(lane).subject.to_string()));
+    Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), lanes.collect()))
+}
+
+/// A subject that nobody guesses, for answers.
+fn inbox() -> Subject {
+    let random = RandomState::new();
+    Subject::new(&format!("_INBOX.{:016x}{:016x}", random.hash_one(1), random.hash_one(2))).expect("digits are a token")
+}
+
+/// Notes for lanes that are new where they begin: at the present. From now on nothing is left out, whenever a server is reached, or this node leads.
+///
+/// # Errors
+/// A lane's file cannot be read or written.
+pub(crate) fn begin_lanes(config: &FleetConfig, data: &Path, log: &EventLogReader) -> io::Result<Vec<Checkpoint>> {
+    let begin = |lane: &FleetLane| {
+        let path = checkpoint::path_of(data, &lane.name);
+        if let Some(checkpoint) = Checkpoint::read(&path)? {
+            return Ok(checkpoint);
+        }
+        let checkpoint = Checkpoint { epoch: 1, position: 0, from: log.end() };
+        checkpoint.write(&path)?;
+        Ok(checkpoint)
+    };
+    config.lanes.iter().map(begin).collect()
+}
+
+impl Fleet {
+    /// Begins to forward.
+    ///
+    /// # Errors
+    /// A lane's file cannot be read, or no thread be made.
+    pub fn start(
+        config: Arc<FleetConfig>,
+        data: &Path,
+        log: &EventLogReader,
+        topics: Arc<RealTimeTopics>,
+        state: Arc<FleetState>,
+    ) -> io::Result<Self> {
+        let checkpoints = begin_lanes(&config, data, log)?;
+        let window = config.batch_bytes_max * WINDOW_BATCHES;
+        let lanes: Vec<_> = checkpoints.iter().map(|checkpoint| LaneBacklog::new(log.clone(), config.form, window, *checkpoint)).collect();
+        let paths = config.lanes.iter().map(|lane| checkpoint::path_of(data, &lane.name)).collect();
+        let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");
+        let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
+        let follower = Follower::new(log.clone(), from, Selection::new(named, topics));
+        let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
+        let carrier = Carrier::new(config, follower, lanes, paths, state, stops.clone());
+        std::thread::Builder::new().name("fleet".into()).spawn(move || {
+            carrier.run();
+            drop(ending);
+        })?;
+        Ok(Self { stops, ended })
+    }
+
+    /// Forwards nothing more; what waits is forwarded after the next start. Waits for the thread, so it is not for one that serves others.
+    pub fn stop(self) {
+        self.stops.store(true, Release);
+        // It sends nothing: this is its end, or the time's.
+        if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("the thread that forwards to the fleet is still connecting, and is left");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! What a lane has still to forward: places of the event log, and the next records in the form that they have in a batch.
+//!
+//! ```text
+//! follower ── offer ──> waiting: a place and a topic each ── refill, from the log ──> window ── read ──> batch
+//!                └────────────── while nothing waits ───────────────────────────────────^
+//! ```
+//!
+//! The events themselves are in the event log alone, whose limits bound them. Where retention takes one that still waits, its place says of which topic it was: losses are counted for each topic, and told
+//! where they are in the order.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    io,
+};
+
+use bodkin_nats::lane::{Backlog, Batch, Held, Place, Put, Record, Records, Stop};
+use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record as Logged, RecordName};
+
+use super::{checkpoint::Checkpoint, source::Source};
+use crate::replay::publication;
+
+/// Places that wait; while there are so many the log is not followed, and what retention takes of what was not looked at is counted without topics. Eight bytes each.
+pub const WAITING_MAX: usize = 4_000_000;
+/// Topics of a lane whose losses are told apart.
+const TOPICS_MAX: usize = 1 << TOPIC_BITS;
+const TOPIC_BITS: u32 = 12;
+/// Instead of a topic: a gap of the log, and what is of further topics. Their losses are told under the empty name.
+const GAP: u64 = TOPICS_MAX as u64 - 1;
+const OTHERS: u64 = TOPICS_MAX as u64 - 2;
+
+/// What goes into a record as its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FleetForm {
+    /// The event's payload.
+    Payload,
+    /// The event as JSON, as it is pushed, with its metadata.
+    Event,
+}
+
+/// A record that has a position in the lane.
+#[derive(Debug)]
+struct Kept {
+    bytes: Box<[u8]>,
+    /// Its record in the log; of a loss that of the event in front of it.
+    source: Option<Source>,
+}
+
+/// One lane's.
+#[derive(Debug)]
+pub struct LaneBacklog {
+    log: EventLogReader,
+    form: FleetForm,
+    window_bytes_max: usize,
+    epoch: u64,
+    /// The position of the window's first record.
+    first: u64,
+    window: VecDeque<Kept>,
+    window_bytes: usize,
+    /// Of what was put into the window last.
+    source: Option<Source>,
+    /// A place of the log and a topic each, ascending.
+    waiting: VecDeque<u64>,
+    /// How many records each gap among them stands for, at the most.
+    gaps: VecDeque<u64>,
+    cursor: Option<Cursor>,
+    /// Where offers are taken from.
+    offers_from: Position,
+    topics: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, u64>,
+    /// What the stream had last when the place was found; `None`: it has not been asked yet.
+    placed: Option<Option<(u64, u64)>>,
+    /// Has the stream taken anything since?
+    is_settled: bool,
+    /// Where it begins while the stream does not say anything else; later where it stands.
+    pub checkpoint: Checkpoint,
+    /// The follower has to go back to here.
+    pub wants: Option<Position>,
+    /// Events that were lost since this was asked last.
+    pub lost: u64,
+    /// Why the log could not be read.
+    pub error: Option<io::Error>,
+}
+
+impl LaneBacklog {
+    /// Begins where it had come to.
+    pub fn new(log: EventLogReader, form: FleetForm, window_bytes_max: usize, checkpoint: Checkpoint) -> Self {
+        Self {
+            log,
+            form,
+            window_bytes_max,
+            epoch: checkpoint.epoch,
+            first: checkpoint.position + 1,
+            window: VecDeque::new(),
+            window_bytes: 0,
+            source: None,
+            waiting: VecDeque::new(),
+            gaps: VecDeque::new(),
+            cursor: None,
+            offers_from: checkpoint.from,
+            topics: Vec::new(),
+            numbers: HashMap::new(),
+            placed: None,
+            is_settled: false,
+            checkpoint,
+            wants: None,
+            lost: 0,
+            error: None,
+        }
+    }
+
+    /// Whether a further place can wait.
+    pub fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Events and losses that are not in the stream yet, as far as is known.
+    pub fn len(&self) -> usize {
+        self.window.len() + self.waiting.len()
+    }
+
+    /// In which count of positions it is.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// When the oldest record that is not in the stream yet was accepted, in nanoseconds since 1970; `None`: there is none, or it is not at hand.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        self.window.front()?.source.map(|source| source.name.time_ns)
+    }
+
+    /// A record of one of the lane's topics; gives by how many bytes the window has grown.
+    pub fn offer(&mut self, record: &Logged<'_>) -> usize {
+        if record.position < self.offers_from {
+            return 0;
+        }
+        self.offers_from = Position(record.position.0 + 1);
+        if self.placed.is_some() && self.waiting.is_empty() && self.window_bytes < self.window_bytes_max {
+            return self.keep_event(record);
+        }
+        let topic = self.number_of(record.topic);
+        self.waiting.push_back(record.position.0 << TOPIC_BITS | topic);
+        0
+    }
+
+    /// The log does not have what is between these places (any more).
+    pub fn offer_gap(&mut self, from: Position, until: Position) {
+        if until <= self.offers_from {
+            return;
+        }
+        let missing = until.0 - from.max(self.offers_from).0;
+        self.offers_from = until;
+        self.waiting.push_back((until.0 - 1) << TOPIC_BITS | GAP);
+        self.gaps.push_back(missing);
+    }
+
+    fn number_of(&mut self, topic: &str) -> u64 {
+        if let Some(number) = self.numbers.get(topic) {
+            return *number;
+        }
+        if self.topics.len() as u64 == OTHERS {
+            return OTHERS;
+        }
+        let number = self.topics.len() as u64;
+        self.topics.push(topic.into());
+        self.numbers.insert(topic.into(), number);
+        number
+    }
+
+    /// Reads what waits into the window, as far as there is room; gives by how many bytes that has grown.
+    pub fn refill(&mut self) -> io::Result<usize> {
+        if self.placed.is_none() || self.waiting.is_empty() {
+            return Ok(0);
+        }
+        let before = self.window_bytes;
+        let mut lost = BTreeMap::new();
+        while self.window_bytes < self.window_bytes_max {
+            let Some(next) = self.waiting.front().copied() else { break };
+            let place = Position(next >> TOPIC_BITS);
+            if next & (GAP) == GAP {
+                self.waiting.pop_front();
+                *lost.entry(GAP).or_default() += self.gaps.pop_front().expect("a gap has its count");
+                continue;
+            }
+            let mut cursor = self.cursor.take().unwrap_or_else(|| self.log.cursor(place));
+            let read = self.read_place(&mut cursor, place, &mut lost);
+            self.cursor = Some(cursor);
+            read?;
+        }
+        self.keep_losses(&mut lost);
+        if self.waiting.is_empty() {
+            // It reads ahead, and what follows comes by offers.
+            self.cursor = None;
+        }
+        Ok(self.window_bytes - before)
+    }
+
+    /// Takes the record at a place that waits, and forgets those that are gone.
+    fn read_place(&mut self, cursor: &mut Cursor, place: Position, lost: &mut BTreeMap<u64, u64>) -> io::Result<()> {
+        let record = cursor.read()?;
+        let at = record.map(|record| record.position);
+        if at.is_some_and(|at| at < place) {
+            return Ok(());
+        }
+        if let Some(record) = record.filter(|_| at == Some(place)) {
+            self.waiting.pop_front();
+            self.keep_losses(lost);
+            self.keep_event(&record);
+            return Ok(());
+        }
+        // The record behind those that are gone may be one that waits too: it is read again.
+        let until = at.unwrap_or(cursor.position());
+        *cursor = self.log.cursor(until);
+        while let Some(next) = self.waiting.front().copied().filter(|next| next >> TOPIC_BITS < until.0 && next & GAP != GAP) {
+            self.waiting.pop_front();
+            *lost.entry(next & GAP).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn keep_losses(&mut self, lost: &mut BTreeMap<u64, u64>) {
+        for (number, count) in std::mem::take(lost) {
+            let topic = usize::try_from(number).ok().and_then(|at| self.topics.get(at)).cloned().unwrap_or_default();
+            self.lose(&topic, count);
+        }
+    }
+
+    fn lose(&mut self, topic: &str, count: u64) {
+        self.lost += count;
+        self.keep(Record::Lost { topic, count });
+    }
+
+    fn keep_event(&mut self, record: &Logged<'_>) -> usize {
+        let before = self.window_bytes;
+        self.source = Some(Source { position: record.position, name: RecordName::of(record) });
+        let event = publication(record);
+        let text = match (self.form, &event) {
+            (_, None) => {
+                self.lose(record.topic, 1);
+                return self.window_bytes - before;
+            }
+            (FleetForm::Payload, Some(event)) => event.payload().text(),
+            (FleetForm::Event, Some(_)) => record.event.into(),
+        };
+        self.keep(Record::Event {
+            topic: record.topic,
+            publisher: record.id.publisher.0,
+            incarnation: record.id.incarnation.0,
+            sequence: record.id.sequence.0,
+            created_ns: record.time_ns,
+            payload: text.as_bytes(),
+        });
+        self.window_bytes - before
+    }
+
+    fn keep(&mut self, record: Record<'_>) {
+        let mut bytes = Vec::with_capacity(record.bytes());
+        record.write(&mut bytes);
+        self.window_bytes += bytes.len();
+        self.window.push_back(Kept { bytes: bytes.into(), source: self.source });
+    }
+
+    /// Goes on in the log here, with this position.
+    fn begin(&mut self, epoch: u64, first: u64, from: Position) {
+        let was_asked = self.placed.is_some();
+        (self.epoch, self.first, self.source) = (epoch, first, None);
+        self.window.clear();
+        self.window_bytes = 0;
+        self.cursor = None;
+        if !was_asked && from >= self.checkpoint.from {
+            // What was seen of the log while the stream could not be asked counts, behind what the stream has.
+            while let Some(next) = self.waiting.front().copied().filter(|next| next >> TOPIC_BITS < from.0) {
+                self.waiting.pop_front();
+                if next & GAP == GAP {
+                    self.gaps.pop_front();
+                }
+            }
+            self.offers_from = self.offers_from.max(from);
+        } else {
+            self.waiting.clear();
+            self.gaps.clear();
+            self.offers_from = from;
+            self.wants = Some(from);
+        }
+        self.checkpoint = Checkpoint { epoch, position: first - 1, from };
+    }
+
+    /// Where the log goes on behind what the stream has last, if that is in it.
+    fn behind(&self, source: Option<Source>) -> io::Result<Option<Position>> {
+        let Some(source) = source else { return Ok(None) };
+        self.log.behind_record(source.position, source.name)
+    }
+
+    fn find(&mut self, last: Option<Held<'_>>) -> io::Result<Place> {
+        let is_known = |held: &Held<'_>| {
+            let Some(placed) = self.placed else { return false };
+            let identity = held.identity;
+            let is_ours = identity.epoch == self.epoch && identity.last < self.first + self.window.len() as u64;
+            is_ours || placed == Some((identity.epoch, identity.last)) || (self.is_settled && identity.epoch < self.epoch)
+        };
+        let Some(held) = last else {
+            if self.placed.is_none() {
+                let Checkpoint { epoch, position, from } = self.checkpoint;
+                self.begin(epoch, position + 1, from);
+                self.placed = Some(None);
+                return Ok(Place::Moved(epoch));
+            }
+            return Ok(Place::Kept);
+        };
+        if is_known(&held) {
+            return Ok(Place::Kept);
+        }
+        let source = held.source.and_then(|text| text.parse::<Source>().ok());
+        let place = match self.behind(source)? {
+            Some(from) => (held.identity.epoch, held.identity.last + 1, from),
+            // What this process has given is in the stream: only another one of this name can be behind it.
+            None if self.is_settled && held.identity.epoch == self.epoch => return Ok(Place::Stop(Stop::Ahead(held.identity.last))),
+            None if self.is_settled => return Ok(Place::Stop(Stop::NewerEpoch(held.identity.epoch))),
+            None => {
+                let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns.saturating_add(1)))?;
+                (held.identity.epoch + 1, 1, from)
+            }
+        };
+        let (epoch, first, from) = place;
+        self.begin(epoch, first, from);
+        self.placed = Some(Some((held.identity.epoch, held.identity.last)));
+        Ok(Place::Moved(epoch))
+    }
+}
+
+impl Backlog for LaneBacklog {
+    fn first(&self) -> u64 {
+        self.first
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.window.len() as u64
+    }
+
+    fn read(&mut self, from: u64, batch: &mut Batch) {
+        let skipped = usize::try_from(from - self.first).expect("a place in memory");
+        let mut source = None;
+        for kept in self.window.iter().skip(skipped) {
+            let record = Records::new(&kept.bytes).next().expect("a record").expect("it was written here");
+            if batch.put(record) == Put::Full {
+                break;
+            }
+            source = kept.source;
+        }
+        if let Some(source) = source {
+            batch.set_source(source.to_string());
+        }
+    }
+
+    fn place(&mut self, last: Option<Held<'_>>) -> Place {
+        self.find(last).unwrap_or_else(|error| {
+            let told = error.to_string();
+            self.error = Some(error);
+            Place::Stop(Stop::Unplaced(told))
+        })
+    }
+
+    fn release(&mut self, through: u64) {
+        while self.first <= through {
+            let Some(kept) = self.window.pop_front() else { return };
+            self.window_bytes -= kept.bytes.len();
+            if let Some(source) = kept.source {
+                self.checkpoint = Checkpoint { epoch: self.epoch, position: self.first, from: Position(source.position.0 + 1) };
+            }
+            self.first += 1;
+            self.is_settled = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! A backlog against a log whose files go, and against what a stream may have.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId, topic::Platform};
+use bodkin_nats::lane::Identity;
+use bodkin_store::event_log::{EventLog, EventLogLimits};
+use tempfile::TempDir;
+
+use super::super::follower::{Follower, Selection};
+use super::*;
+use crate::topics::RealTimeTopics;
+
+const LIMITS: EventLogLimits = EventLogLimits { bytes_max: 1 << 20, age_max: std::time::Duration::from_secs(3600) };
+const TIME_NS: u64 = 1_800_000_000_000_000_000;
+const WINDOW: usize = 4_096;
+
+struct Bench {
+    log: EventLog,
+    reader: EventLogReader,
+    synced: Receiver<()>,
+    follower: Follower,
+    lanes: Vec<LaneBacklog>,
+    _place: TempDir,
+}
+
+fn id(sequence: u64) -> EventId {
+    EventId { publisher: PublisherId(1), incarnation: Incarnation(5), topic: TopicId(0), sequence: Sequence(sequence) }
+}
+
+/// A lane of the topics A and B, beside events of others.
+fn bench() -> Bench {
+    let place = TempDir::new().expect("a directory");
+    let (told, synced) = channel();
+    // The receiver may be gone at the last sync.
+    let on_sync = Box::new(move |_, _| drop(told.send(())));
+    let (log, reader) = EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, on_sync).expect("a log");
+    let lane = LaneBacklog::new(reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) });
+    let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
+    let selection = Selection::new([(0, "A"), (0, "B")].into_iter(), topics.into());
+    let follower = Follower::new(reader.clone(), Position(0), selection);
+    Bench { log, reader, synced, follower, lanes: vec![lane], _place: place }
+}
+
+impl Bench {
+    /// Appends events of A, B and others in turn; their payloads are their places in the log.
+    fn fill(&mut self, events: u64, padding: usize) {
+        for _ in 0..events {
+            let number = self.log.next_position().0;
+            let topic = ["A", "B", "OTHER"][number as usize % 3];
+            let json = format!(r#"{{"eventType":"{topic}","payload":"{number}{:padding$}"}}"#, "");
+            self.log.append(TIME_NS + number, id(number), topic, &json, Instant::now());
+            self.log.write(Instant::now());
+            if number % 50 == 49 {
+                self.sync();
+            }
+        }
+        self.sync();
+        self.sync();
+    }
+
+    fn sync(&mut self) {
+        while self.synced.try_recv().is_ok() {}
+        self.log.sync();
+        self.synced.recv_timeout(std::time::Duration::from_secs(10)).expect("a sync");
+    }
+
+    fn follow(&mut self) {
+        while self.follower.follow(&mut self.lanes, |_, _| ()).expect("the log is read") {}
+    }
+
+    fn lane(&mut self) -> &mut LaneBacklog {
+        &mut self.lanes[0]
+    }
+
+    /// Takes everything off, batch by batch: the places of events, losses by topic, and the last batch's source.
+    fn drain(&mut self) -> (Vec<u64>, Vec<(String, u64)>, Option<String>) {
+        let (mut places, mut lost, mut source) = (Vec::new(), Vec::new(), None);
+        loop {
+            self.follow();
+            let lane = self.lane();
+            lane.refill().expect("the log is read");
+            if lane.first() == lane.end() {
+                assert_eq!(lane.len(), 0);
+                return (places, lost, source);
+            }
+            let mut batch = Batch::new(WINDOW);
+            lane.read(lane.first(), &mut batch);
+            for record in Records::new(batch.bytes()) {
+                match record.expect("a record") {
+                    Record::Event { topic, payload, sequence, .. } => {
+                        let place: u64 = std::str::from_utf8(payload).expect("text").trim().parse().expect("a number");
+                        assert_eq!((sequence, topic), (place, ["A", "B"][place as usize % 3]));
+                        places.push(place);
+                    }
+                    Record::Lost { topic, count } => lost.push((topic.to_owned(), count)),
+                }
+            }
+            source = batch.source().map(str::to_owned);
+            lane.release(lane.first() + batch.records() - 1);
+        }
+    }
+}
+
+/// Places of events of A and B.
+fn of_lane(range: std::ops::Range<u64>) -> Vec<u64> {
+    range.filter(|place| place % 3 != 2).collect()
+}
+
+fn held(epoch: u64, last: u64, source: &str) -> Held<'_> {
+    Held { identity: Identity { epoch, first: 1, last }, source: Some(source) }
+}
+
+#[test]
+fn what_waits_comes_from_the_log_in_its_order_however_much_it_is() {
+    let mut bench = bench();
+    bench.fill(600, 20);
+    bench.follow();
+    assert_eq!((bench.lane().len(), bench.lane().end()), (400, 1), "it is counted before a server was reached");
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    assert_eq!(bench.drain().0, of_lane(0..600));
+    bench.fill(9, 0);
+    assert_eq!(bench.drain().0, of_lane(600..609), "what comes then goes on at once");
+    assert_eq!(bench.lane().first(), 407);
+}
+
+#[test]
+fn what_retention_takes_is_counted_by_topic_in_its_place() {
+    let mut bench = bench();
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    bench.fill(6, 0);
+    bench.follow();
+    // Of these the log keeps a part, and all of them were looked at in time.
+    for _ in 0..60 {
+        bench.fill(50, 1_000);
+        bench.follow();
+    }
+    let first = bench.reader.state().first.0;
+    assert!(first > 600, "{first}");
+    let (places, lost, _) = bench.drain();
+    let window: Vec<u64> = places.iter().copied().filter(|place| *place < first).collect();
+    assert!(window.starts_with(&of_lane(0..6)) && window.len() < 20, "what was at hand is not lost: {window:?}");
+    assert_eq!(places[window.len()..], of_lane(first..3_006));
+    let gone: Vec<u64> = of_lane(0..first).into_iter().filter(|place| !window.contains(place)).collect();
+    let of = |rest: u64| gone.iter().filter(|place| **place % 3 == rest).count() as u64;
+    assert_eq!(lost, [("A".to_owned(), of(0)), ("B".to_owned(), of(1))]);
+    assert_eq!(bench.lane().lost, gone.len() as u64);
+}
+
+#[test]
+fn what_nobody_has_looked_at_is_counted_without_its_topic() {
+    let mut bench = bench();
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    bench.fill(3_000, 1_000);
+    let first = bench.reader.state().first.0;
+    let (places, lost, _) = bench.drain();
+    assert_eq!((places, lost), (of_lane(first..3_000), vec![(String::new(), first)]));
+}
+
+#[test]
+fn it_goes_on_behind_the_record_that_the_stream_names() {
+    let mut bench = bench();
+    bench.fill(60, 0);
+    let name = RecordName { time_ns: TIME_NS + 30, id: id(30) };
+    // At another position, as in the log of a pair's other node.
+    for position in [30, 4, 4_000] {
+        bench.lanes[0] =
+            LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(9) });
+        bench.lanes[0].wants = Some(Position(0));
+        bench.follow();
+        let source = Source { position: Position(position), name }.to_string();
+        assert_eq!(bench.lane().place(Some(held(4, 77, &source))), Place::Moved(4));
+        assert_eq!(bench.lane().first(), 78);
+        let (places, lost, last) = bench.drain();
+        assert_eq!((places, lost), (of_lane(31..60), vec![]));
+        let last: Source = last.expect("a source").parse().expect("a source");
+        assert_eq!(last.position, Position(58));
+        assert_eq!(bench.lane().place(Some(held(4, bench.lanes[0].end() - 1, &last.to_string()))), Place::Kept);
+    }
+}
+
+#[test]
+fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
+    let mut bench = bench();
+    bench.fill(60, 0);
+    let foreign = |time| Source { position: Position(20), name: RecordName { time_ns: TIME_NS + time, id: id(7_000) } }.to_string();
+    let (before, behind) = (foreign(30), foreign(40));
+    assert_eq!(bench.lane().place(Some(held(4, 77, &before))), Place::Moved(5));
+    assert_eq!(bench.lane().place(Some(held(4, 77, &before))), Place::Kept, "it is the one that it was placed by");
+    // Another process' batch was still under way.
+    assert_eq!(bench.lane().place(Some(held(4, 80, &behind))), Place::Moved(5));
+    assert_eq!((bench.lane().first(), bench.drain().0), (1, of_lane(41..60)));
+    let end = bench.lane().end();
+    assert_eq!(bench.lane().place(Some(held(5, end, &behind))), Place::Stop(Stop::Ahead(end)));
+    assert_eq!(bench.lane().place(Some(held(6, 1, &behind))), Place::Stop(Stop::NewerEpoch(6)));
+    assert_eq!(bench.lane().place(None), Place::Kept, "an empty subject changes nothing");
+}

@@ -1,0 +1,89 @@
+//! How far a lane had come, on disk: what counts where the stream itself does not say it, because it has nothing of the lane.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use bodkin_store::event_log::Position;
+
+/// Bytes of the file that are read.
+const BYTES_MAX: usize = 128;
+/// The version of its form.
+const FORM: &str = "1";
+
+/// How far a lane had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Its count of positions.
+    pub epoch: u64,
+    /// The last position that the stream has acknowledged; 0: none.
+    pub position: u64,
+    /// Where it goes on in the event log.
+    pub from: Position,
+}
+
+/// The file of a lane below a data directory.
+pub fn path_of(data: &Path, lane: &str) -> PathBuf {
+    // A lane's name is a token of a subject, which may have a slash.
+    let name: String = lane.chars().map(|letter| if letter == '/' { '%' } else { letter }).collect();
+    data.join("fleet").join(format!("{name}.lane"))
+}
+
+impl Checkpoint {
+    /// Reads it; `None`: there is none.
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+        match fs::read(path) {
+            Ok(bytes) => Self::parse(&bytes).map(Some).ok_or_else(|| {
+                let told = format!("{} is no checkpoint of a lane; remove it, and the lane begins with the present", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, told)
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes.get(..bytes.len().min(BYTES_MAX))?).ok()?.strip_suffix('\n')?;
+        let mut words = text.split(' ');
+        if words.next() != Some(FORM) {
+            return None;
+        }
+        let mut number = || words.next()?.parse().ok();
+        let checkpoint = Self { epoch: number()?, position: number()?, from: Position(number()?) };
+        (words.next().is_none() && checkpoint.epoch > 0).then_some(checkpoint)
+    }
+
+    /// Writes it in the place of the one before; whoever is killed meanwhile has either.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().expect("a lane's file is in a directory");
+        fs::create_dir_all(directory)?;
+        let next = path.with_extension("next");
+        let mut file = File::create(&next)?;
+        writeln!(file, "{FORM} {} {} {}", self.epoch, self.position, self.from.0)?;
+        file.sync_all()?;
+        fs::rename(&next, path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_nothing_else_is() {
+        let place = tempfile::tempdir().expect("a directory");
+        let path = path_of(place.path(), "a/b");
+        assert_eq!(Checkpoint::read(&path).expect("none"), None);
+        for position in [0, 77] {
+            let checkpoint = Checkpoint { epoch: 3, position, from: Position(12) };
+            checkpoint.write(&path).expect("written");
+            assert_eq!(Checkpoint::read(&path).expect("read"), Some(checkpoint));
+        }
+        for text in ["", "1 2 3 4", "1 2 3\n", "2 1 1 1\n", "1 0 1 1\n", "1 1 1 1 1\n", "1 1 x 1\n"] {
+            fs::write(&path, text).expect("written");
+            assert!(Checkpoint::read(&path).is_err_and(|error| error.to_string().contains("remove it")), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Follows the event log and offers each lane its events: behind the shard's write, on a thread that no event waits for.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use bodkin_store::event_log::{Cursor, EventLogReader, Position};
+
+use super::backlog::LaneBacklog;
+use crate::topics::RealTimeTopics;
+
+/// Records that are looked at in a turn, so that a connection is served beside a long backlog.
+const RECORDS_OF_TURN: usize = 4_096;
+
+/// Which lane an event goes into.
+pub struct Selection {
+    /// Event types that are named, as stored.
+    named: BTreeMap<Box<str>, usize>,
+    /// Topics that are marked `fleet` and not named are in the first lane.
+    topics: Arc<RealTimeTopics>,
+}
+
+impl Selection {
+    /// Of the event types that are named for each lane, and the topics that are marked.
+    pub fn new<'e>(lanes: impl Iterator<Item = (usize, &'e str)>, topics: Arc<RealTimeTopics>) -> Self {
+        Self { named: lanes.map(|(lane, event_type)| (event_type.into(), lane)).collect(), topics }
+    }
+
+    /// The lane of an event type, as stored; `None`: it stays here.
+    pub fn lane_of(&self, event_type: &str) -> Option<usize> {
+        self.named.get(event_type).copied().or_else(|| self.topics.get(event_type).filter(|topic| topic.spec.fleet).map(|_| 0))
+    }
+}
+
+/// A place in the log that moves on as events come.
+pub struct Follower {
+    log: EventLogReader,
+    cursor: Cursor,
+    /// Behind the last record that was looked at, or told to be missing.
+    expected: Position,
+    selection: Selection,
+}
+
+impl Follower {
+    /// Begins at a place, which may be gone.
+    pub fn new(log: EventLogReader, from: Position, selection: Selection) -> Self {
+        let cursor = log.cursor(from);
+        Self { log, cursor, expected: from, selection }
+    }
+
+    /// Looks at what has come; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
+    pub fn follow(&mut self, lanes: &mut [LaneBacklog], mut grown: impl FnMut(usize, usize)) -> io::Result<bool> {
+        if let Some(from) = lanes.iter_mut().filter_map(|lane| lane.wants.take()).min()
+            && from < self.expected
+        {
+            (self.cursor, self.expected) = (self.log.cursor(from), from);
+        }
+        for _ in 0..RECORDS_OF_TURN {
+            if !lanes.iter().all(LaneBacklog::has_room) {
+                return Ok(true);
+            }
+            let Some(record) = self.cursor.read()? else {
+                let end = self.cursor.position();
+                Self::miss(&mut self.expected, end, lanes);
+                return Ok(false);
+            };
+            Self::miss(&mut self.expected, record.position, lanes);
+            self.expected = Position(record.position.0 + 1);
+            if let Some(lane) = self.selection.lane_of(record.topic) {
+                let bytes = lanes[lane].offer(&record);
+                if bytes > 0 {
+                    grown(lane, bytes);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tells every lane what is missing in front of a place: nobody knows whose it was.
+    fn miss(expected: &mut Position, until: Position, lanes: &mut [LaneBacklog]) {
+        if until > *expected {
+            lanes.iter_mut().for_each(|lane| lane.offer_gap(*expected, until));
+            *expected = until;
+        }
+    }
+}

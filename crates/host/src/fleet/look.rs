@@ -1,0 +1,173 @@
+//! A look at a fleet's servers, for the operator: who is reached, what the stream is like, and what this edge may do there. Nothing is changed.
+
+use std::time::{Duration, Instant};
+
+use bodkin_nats::{
+    client::{Client, Event, Options, RequestId},
+    jetstream::{
+        AnswerError, Discard, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, last_message, publish_ack,
+        stream_info,
+    },
+    protocol::{Headers, Message, Subject},
+};
+
+use super::{
+    config::{FleetConfig, FleetServer},
+    connection::Connection,
+};
+
+/// For the whole of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For each answer: a change of leaders takes some seconds.
+const ANSWER_MAX: Duration = Duration::from_secs(4);
+/// No stream comes to this sequence: what is published on its condition is refused, by a server that lets it be published.
+const NO_SEQUENCE: u64 = i64::MAX as u64;
+
+/// What a server has told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetLook {
+    /// Its name.
+    pub server: String,
+    /// Its version.
+    pub version: String,
+    /// The stream; or why it is not known.
+    pub stream: Result<FleetStream, String>,
+    /// Lanes that could not be published to or read, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// A stream, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetStream {
+    /// Servers that have it.
+    pub replicas: u8,
+    /// Is it on disk?
+    pub on_disk: bool,
+    /// Do old messages go where there is no room, or behind an age?
+    pub forgets: bool,
+    /// Why it takes nothing that could be relied on.
+    pub unusable: Option<&'static str>,
+    /// Its subjects.
+    pub subjects: Vec<String>,
+    /// Its messages.
+    pub messages: u64,
+}
+
+impl From<StreamInfo> for FleetStream {
+    fn from(StreamInfo { config, state }: StreamInfo) -> Self {
+        let unusable = if config.no_ack { Some("it acknowledges nothing (no_ack)") } else { config.sealed.then_some("it is sealed") };
+        Self {
+            replicas: config.num_replicas,
+            on_disk: config.storage == Storage::File,
+            forgets: config.discard == Discard::Old && (config.max_bytes > 0 || config.max_age > 0) || config.max_age > 0,
+            unusable,
+            subjects: config.subjects,
+            messages: state.messages,
+        }
+    }
+}
+
+struct Looking {
+    client: Client,
+    connection: Connection,
+    begun: Instant,
+    /// What was refused outside of an answer.
+    words: Option<String>,
+}
+
+impl Looking {
+    /// Exchanges bytes until something is there.
+    fn until<T>(&mut self, mut found: impl FnMut(&Client, &mut Vec<Event>) -> Option<T>) -> Result<T, String> {
+        let mut events = Vec::new();
+        loop {
+            let now = self.begun.elapsed();
+            if now > PATIENCE {
+                return Err("no answer has come in time".to_owned());
+            }
+            self.client.beat(now, &mut events).map_err(|fault| fault.to_string())?;
+            self.client.take_out(self.connection.out());
+            self.connection.write().map_err(|error| error.to_string())?;
+            while let Some(bytes) = self.connection.read().map_err(|error| error.to_string())? {
+                self.client.receive(bytes, now, &mut events).map_err(|fault| fault.to_string())?;
+            }
+            for event in &events {
+                if let Event::Refused(words) = event {
+                    self.words = Some(words.clone());
+                }
+            }
+            if let Some(found) = found(&self.client, &mut events) {
+                return Ok(found);
+            }
+            if let Some(words) = self.words.take() {
+                return Err(words);
+            }
+            self.client.take_out(self.connection.out());
+            self.connection.write().map_err(|error| error.to_string())?;
+            self.connection.wait(Duration::from_millis(20)).map_err(|error| error.to_string())?;
+        }
+    }
+
+    fn ask(&mut self, subject: &Subject, headers: &Headers, body: &[u8]) -> Result<Message, String> {
+        let asked = self.client.request(subject, headers, body, self.begun.elapsed(), ANSWER_MAX).map_err(|error| error.to_string())?;
+        self.until(|_, events| answer_to(asked, events))?
+    }
+}
+
+fn answer_to(asked: RequestId, events: &mut Vec<Event>) -> Option<Result<Message, String>> {
+    events.drain(..).find_map(|event| match event {
+        Event::Answer(request, message) if request == asked => Some(Ok(message)),
+        Event::NobodyListens(request) if request == asked => {
+            Some(Err("nobody listens there: there is no such stream, or no JetStream".to_owned()))
+        }
+        Event::NoAnswer(request) if request == asked => Some(Err("no answer has come in time".to_owned())),
+        _ => None,
+    })
+}
+
+impl FleetConfig {
+    /// Looks at one of the servers; waits for some seconds at the most.
+    ///
+    /// # Errors
+    /// It is not reached, or does not take who we are.
+    pub fn look(&self, server: &FleetServer) -> Result<FleetLook, String> {
+        let connection = Connection::open(server, self.tls.as_ref()).map_err(|error| error.to_string())?;
+        let options = Options {
+            name: format!("bodkin doctor for {}", self.edge),
+            credentials: self.credentials.clone(),
+            inbox: super::inbox(),
+            is_encrypted: server.is_tls,
+            greeting_wait_max: PATIENCE / 2,
+            silence_max: PATIENCE,
+        };
+        let mut looking = Looking { client: Client::new(options, Duration::ZERO), connection, begun: Instant::now(), words: None };
+        let (name, version) = looking.until(|client, _| {
+            let info = client.info().filter(|_| client.is_open())?;
+            Some((info.server.clone(), info.version.clone()))
+        })?;
+        let (subject, body) = self.api().stream_info(&self.stream).expect("it was checked");
+        let told = looking.ask(&subject, &Headers::default(), &body);
+        let stream = told.and_then(|message| stream_info(&message.payload).map_err(|error| error.to_string())).map(FleetStream::from);
+        let mut refused = Vec::new();
+        for at in (0..self.lanes.len()).filter(|_| stream.is_ok()) {
+            if let Err(why) = self.try_lane(&mut looking, at) {
+                refused.push((self.lanes[at].name.clone(), why));
+            }
+        }
+        Ok(FleetLook { server: name, version, stream, refused })
+    }
+
+    /// Publishes what the stream has to refuse, and reads the lane's last message.
+    fn try_lane(&self, looking: &mut Looking, at: usize) -> Result<(), String> {
+        let subject = self.terms(at).subject;
+        let headers = Headers::default().with(EXPECTED_STREAM, &self.stream).with(EXPECTED_LAST_SUBJECT_SEQUENCE, NO_SEQUENCE);
+        let answer = looking.ask(&subject, &headers, b"")?;
+        match publish_ack(&answer.payload) {
+            Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::WrongLastSequence => {}
+            Err(error) => return Err(error.to_string()),
+            Ok(ack) => return Err(format!("the stream {:?} takes what it has to refuse", ack.stream)),
+        }
+        let (question, body) = self.api().last_message(&self.stream, &subject).expect("it was checked");
+        let answer = looking.ask(&question, &Headers::default(), &body)?;
+        last_message(&answer.payload).map(drop).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,192 @@
+//! What is told of forwarding: read by anybody, written by the thread that forwards.
+
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+};
+
+use serde::Serialize;
+
+/// What became of a lane's events since the start.
+#[derive(Debug, Default)]
+pub struct LaneState {
+    /// Its name.
+    pub name: String,
+    /// Its subject.
+    pub subject: String,
+    /// Events and losses that the stream has acknowledged.
+    pub stored: AtomicU64,
+    /// Batches of them.
+    pub batches: AtomicU64,
+    /// Batches that the stream had already.
+    pub repeated: AtomicU64,
+    /// Events that are lost in front of the stream, and told there.
+    pub lost: AtomicU64,
+    /// Events that the stream has acknowledged and does not have any more.
+    pub lost_by_stream: AtomicU64,
+    /// Events that wait.
+    pub waiting: AtomicU64,
+    /// How old the oldest one is that waits, in nanoseconds.
+    pub lag_ns: AtomicU64,
+    /// Its count of positions.
+    pub epoch: AtomicU64,
+    /// The last one that the stream has acknowledged.
+    pub position: AtomicU64,
+    trouble: Mutex<Option<String>>,
+    is_stopped: AtomicBool,
+}
+
+/// What is told of forwarding.
+#[derive(Debug, Default)]
+pub struct FleetState {
+    /// This edge's name.
+    pub edge: String,
+    /// The stream's.
+    pub stream: String,
+    /// Its lanes.
+    pub lanes: Vec<LaneState>,
+    /// Connections that a server has greeted.
+    pub connections: AtomicU64,
+    /// Is the stream there, and taking events?
+    pub is_connected: AtomicBool,
+    server: Mutex<Option<String>>,
+    trouble: Mutex<Option<String>>,
+    told: Mutex<Option<StreamTold>>,
+}
+
+/// What a stream says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamTold {
+    /// Servers that have it.
+    pub replicas: u8,
+    /// Is it on disk?
+    pub on_disk: bool,
+    /// Its messages, those of other edges among them.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A lane, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LaneView {
+    name: String,
+    subject: String,
+    epoch: u64,
+    position: u64,
+    stored: u64,
+    batches: u64,
+    repeated: u64,
+    waiting: u64,
+    lag_us: u64,
+    lost: u64,
+    lost_by_stream: u64,
+    stopped: bool,
+    trouble: Option<String>,
+}
+
+/// All of it, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FleetView {
+    edge: String,
+    stream: String,
+    connected: bool,
+    server: Option<String>,
+    connections: u64,
+    trouble: Option<String>,
+    told: Option<StreamTold>,
+    lanes: Vec<LaneView>,
+}
+
+fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every assignment leaves it whole.
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LaneState {
+    /// Of a lane that has not begun.
+    pub fn new(name: String, subject: String) -> Self {
+        Self { name, subject, ..Self::default() }
+    }
+
+    /// Why it does not go on just now, or for good until somebody does something.
+    pub fn stands(&self, why: Option<String>, is_stopped: bool) {
+        *lock(&self.trouble) = why;
+        self.is_stopped.store(is_stopped, Relaxed);
+    }
+
+    /// Does it stand until somebody does something?
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Relaxed)
+    }
+
+    fn view(&self) -> LaneView {
+        LaneView {
+            name: self.name.clone(),
+            subject: self.subject.clone(),
+            epoch: self.epoch.load(Relaxed),
+            position: self.position.load(Relaxed),
+            stored: self.stored.load(Relaxed),
+            batches: self.batches.load(Relaxed),
+            repeated: self.repeated.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+            lag_us: self.lag_ns.load(Relaxed) / 1_000,
+            lost: self.lost.load(Relaxed),
+            lost_by_stream: self.lost_by_stream.load(Relaxed),
+            stopped: self.is_stopped(),
+            trouble: lock(&self.trouble).clone(),
+        }
+    }
+}
+
+impl FleetState {
+    /// Of an edge that has forwarded nothing.
+    pub fn new(edge: String, stream: String, lanes: Vec<LaneState>) -> Self {
+        Self { edge, stream, lanes, ..Self::default() }
+    }
+
+    /// A connection is there, or is not.
+    pub fn reaches(&self, server: Option<String>) {
+        if server.is_some() {
+            self.connections.fetch_add(1, Relaxed);
+        } else {
+            self.is_connected.store(false, Relaxed);
+        }
+        *lock(&self.server) = server;
+    }
+
+    /// The stream is there.
+    pub fn has_stream(&self, told: StreamTold) {
+        *lock(&self.told) = Some(told);
+        *lock(&self.trouble) = None;
+        self.is_connected.store(true, Relaxed);
+    }
+
+    /// Why nothing is forwarded.
+    pub fn fails(&self, why: String) {
+        self.is_connected.store(false, Relaxed);
+        *lock(&self.trouble) = Some(why);
+    }
+
+    /// What a server has refused, while all else goes on.
+    pub fn refused(&self, why: String) {
+        *lock(&self.trouble) = Some(why);
+    }
+
+    /// As it is told.
+    pub fn view(&self) -> FleetView {
+        FleetView {
+            edge: self.edge.clone(),
+            stream: self.stream.clone(),
+            connected: self.is_connected.load(Relaxed),
+            server: lock(&self.server).clone(),
+            connections: self.connections.load(Relaxed),
+            trouble: lock(&self.trouble).clone(),
+            told: *lock(&self.told),
+            lanes: self.lanes.iter().map(LaneState::view).collect(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The numbers of forwarding to a fleet's stream: of all lanes together. `GET /api/v1/fleet` has them one by one.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Number;
+use crate::fleet::{FleetState, LaneState};
+
+fn sum(fleet: &FleetState, number: fn(&LaneState) -> &AtomicU64) -> u64 {
+    fleet.lanes.iter().map(|lane| number(lane).load(Relaxed)).sum()
+}
+
+/// How it is now.
+pub(super) fn gauges(fleet: &FleetState) -> [Number; 4] {
+    let lag_ns = fleet.lanes.iter().map(|lane| lane.lag_ns.load(Relaxed)).max().unwrap_or_default();
+    let stopped = fleet.lanes.iter().filter(|lane| lane.is_stopped()).count() as u64;
+    [
+        ("bodkin_fleet_connected", "1 while the fleet's stream is there and takes events.", u64::from(fleet.is_connected.load(Relaxed))),
+        (
+            "bodkin_fleet_waiting_events",
+            "Events in the event log that are not in the fleet's stream yet.",
+            sum(fleet, |lane| &lane.waiting),
+        ),
+        ("bodkin_fleet_lag_seconds", "How old the oldest of them is, as far as it is at hand.", lag_ns),
+        ("bodkin_fleet_stopped_lanes", "Lanes to the fleet's stream that stand until somebody does something.", stopped),
+    ]
+}
+
+/// What has happened since the start.
+pub(super) fn counters(fleet: &FleetState) -> [Number; 6] {
+    [
+        ("bodkin_fleet_stored_total", "Events that the fleet's stream has acknowledged.", sum(fleet, |lane| &lane.stored)),
+        ("bodkin_fleet_batches_total", "Batches of them.", sum(fleet, |lane| &lane.batches)),
+        ("bodkin_fleet_repeated_total", "Batches that the stream had already.", sum(fleet, |lane| &lane.repeated)),
+        ("bodkin_fleet_lost_total", "Events that were lost in front of the fleet's stream, which is told.", sum(fleet, |lane| &lane.lost)),
+        (
+            "bodkin_fleet_lost_by_stream_total",
+            "Events that the fleet's stream has acknowledged and does not have any more.",
+            sum(fleet, |lane| &lane.lost_by_stream),
+        ),
+        ("bodkin_fleet_connections_total", "Connections that servers of the fleet have greeted.", fleet.connections.load(Relaxed)),
+    ]
+}
