@@ -25,6 +25,7 @@ mod intercloud;
 mod lab;
 mod lanes;
 mod limit;
+pub mod link;
 mod listen_drops;
 mod load;
 mod machine;
@@ -138,6 +139,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Crash(options) => crash::run(&options),
         Experiment::Intercloud(options) => intercloud::run(&options),
         Experiment::Nodes(options) => nodes::run(&options),
+        Experiment::Fleet(options) => realtime::fleet::run(&options),
         Experiment::Taskfarm(options) => taskfarm::run(&options),
         Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),
     }?;

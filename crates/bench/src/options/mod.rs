@@ -3,6 +3,7 @@
 mod cpep;
 mod crash;
 mod event;
+mod fleet;
 mod intercloud;
 mod load;
 mod nodes;
@@ -19,6 +20,7 @@ pub mod value;
 pub use cpep::{CpepOptions, Precedence, Processor};
 pub use crash::CrashOptions;
 pub use event::{DeadLetterOptions, EventOptions, ReplayOptions, Scenario, Transport};
+pub use fleet::FleetOptions;
 pub use intercloud::{Case, InterCloudOptions};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use nodes::NodesOptions;
@@ -114,6 +116,8 @@ pub(crate) enum Experiment {
     Intercloud(InterCloudOptions),
     /// Several nodes of one cloud on a PostgreSQL database: races, how far they are behind each other, what reads cost
     Nodes(NodesOptions),
+    /// Events into a JetStream stream on three servers, beside a bare client; a backlog that is drained beside live traffic
+    Fleet(FleetOptions),
     /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)
     Taskfarm(TaskfarmOptions),
     /// The full series in one report

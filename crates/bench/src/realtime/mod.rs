@@ -15,6 +15,7 @@ pub mod dialect;
 pub mod durable;
 mod echo;
 mod figures;
+pub mod fleet;
 pub mod frame;
 pub mod listener;
 pub mod payload;

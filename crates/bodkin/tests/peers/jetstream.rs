@@ -196,23 +196,43 @@ impl Edge {
 
 /// Sequences of a lane's events in the order of the stream; their positions are without gaps.
 fn in_stream(server: &Server, lane: usize) -> Vec<u64> {
-    let mut connection = server.connect();
+    let mut events = Vec::new();
+    let connection = server.connect();
     connection.set_read_timeout(Some(PATIENCE)).expect("a connection");
-    let greeting = format!("CONNECT {{\"verbose\":false,\"headers\":true,\"auth_token\":\"{TOKEN}\"}}\r\nSUB answers 1\r\n");
-    connection.write_all(greeting.as_bytes()).expect("the server is there");
-    let (mut decoder, mut events, mut position, mut from) = (Decoder::new(Limits::default()), Vec::new(), 1, 1);
+    read_lane(connection, &format!("\"auth_token\":\"{TOKEN}\""), STREAM, &subject(lane), |record| {
+        let Record::Event { sequence, .. } = record else { panic!("{record:?}") };
+        events.push(sequence);
+    })
+    .expect("the server answers");
+    events
+}
+
+/// Reads a lane from its stream, batch by batch; within an epoch positions are without gaps. `None`: the server does not answer, as while the stream has no leader.
+pub fn read_lane(
+    mut connection: TcpStream,
+    credentials: &str,
+    stream: &str,
+    subject: &Subject,
+    mut take: impl FnMut(Record<'_>),
+) -> Option<()> {
+    let greeting = format!("CONNECT {{\"verbose\":false,\"headers\":true,{credentials}}}\r\nSUB answers 1\r\n");
+    connection.write_all(greeting.as_bytes()).ok()?;
+    let (mut decoder, mut epoch, mut position, mut from) = (Decoder::new(Limits::default()), 0, 1, 1);
     loop {
-        let question = json!({ "seq": from, "next_by_subj": subject(lane).as_str() }).to_string();
-        let call = format!("PUB $JS.API.STREAM.MSG.GET.{STREAM} answers {}\r\n{question}\r\n", question.len());
-        connection.write_all(call.as_bytes()).expect("the server is there");
-        let answer = answer(&mut connection, &mut decoder);
-        let Some(message) = answer.get("message") else { return events };
+        let question = json!({ "seq": from, "next_by_subj": subject.as_str() }).to_string();
+        let call = format!("PUB $JS.API.STREAM.MSG.GET.{stream} answers {}\r\n{question}\r\n", question.len());
+        connection.write_all(call.as_bytes()).ok()?;
+        let answer = answer(&mut connection, &mut decoder)?;
+        let Some(message) = answer.get("message") else { return Some(()) };
         let text = |name: &str| decode_base64(message[name].as_str().expect("base64")).expect("base64");
         let identity = Identity::read(&Headers::read(&text("hdrs")).expect("headers")).expect("a batch");
+        if identity.epoch != epoch {
+            assert!(identity.epoch > epoch, "epochs ascend");
+            (epoch, position) = (identity.epoch, if from == 1 { identity.first } else { 1 });
+        }
         assert_eq!(identity.first, position, "a batch follows the one before it");
         for record in Records::new(&text("data")) {
-            let Ok(Record::Event { sequence, .. }) = record else { panic!("{record:?}") };
-            events.push(sequence);
+            take(record.expect("a record"));
             position += 1;
         }
         assert_eq!(identity.last + 1, position);
@@ -220,15 +240,14 @@ fn in_stream(server: &Server, lane: usize) -> Vec<u64> {
     }
 }
 
-fn answer(connection: &mut TcpStream, decoder: &mut Decoder) -> Value {
+fn answer(connection: &mut TcpStream, decoder: &mut Decoder) -> Option<Value> {
     let mut bytes = vec![0; 65_536];
     loop {
-        let length = connection.read(&mut bytes).expect("the server answers");
-        assert!(length > 0, "the server ends the connection");
+        let length = connection.read(&mut bytes).ok().filter(|length| *length > 0)?;
         let mut rest = &bytes[..length];
         while let Some(operation) = decoder.receive(&mut rest).expect("the server is understood") {
             if let Operation::Message(message) = operation {
-                return serde_json::from_slice(&message.payload).expect("JSON");
+                return Some(serde_json::from_slice(&message.payload).expect("JSON"));
             }
         }
     }

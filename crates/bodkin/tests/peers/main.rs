@@ -12,6 +12,7 @@ mod browser;
 mod c_sockets;
 mod clouds;
 mod crash;
+mod fleet;
 mod floating;
 mod gatekeeper;
 mod gateway;

@@ -33,11 +33,23 @@ pub struct PeerServer {
 }
 
 impl PeerServer {
-    /// NATS: without storage, or as so many nodes with JetStream.
+    /// NATS: without storage, or as so many nodes with JetStream as it comes.
     ///
     /// # Errors
     /// There is no `nats-server`, or it does not start.
     pub fn nats(jet_stream_nodes: Option<usize>) -> anyhow::Result<Self> {
+        Self::nats_with(jet_stream_nodes, "")
+    }
+
+    /// NATS as so many nodes with JetStream, which sync before they acknowledge.
+    ///
+    /// # Errors
+    /// As [`Self::nats`].
+    pub fn nats_synced(nodes: usize) -> anyhow::Result<Self> {
+        Self::nats_with(Some(nodes), ", sync_interval: always")
+    }
+
+    fn nats_with(jet_stream_nodes: Option<usize>, keys: &str) -> anyhow::Result<Self> {
         let program = find("nats-server")?;
         let nodes = jet_stream_nodes.unwrap_or(1);
         let directory = Directory::new(None)?;
@@ -51,7 +63,7 @@ impl PeerServer {
                 format!("server_name: n{node}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n", clients[node], monitors[node]);
             if jet_stream_nodes.is_some() {
                 let store = directory.data().join(node.to_string());
-                config += &format!("jetstream {{ store_dir: \"{}\" }}\n", store.display());
+                config += &format!("jetstream {{ store_dir: \"{}\"{keys} }}\n", store.display());
             }
             if nodes > 1 {
                 config += &format!("cluster {{ name: bench, listen: \"127.0.0.1:{}\", routes: [{}] }}\n", routes[node], peers.join(", "));

@@ -1,0 +1,255 @@
+//! A running cloud that forwards its events to a JetStream cluster of three: each is in the stream once, in its order, whatever is killed, cut or full.
+
+mod servers;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bodkin_bench::link::Link;
+use bodkin_nats::forwarder::lane_subject;
+use bodkin_nats::lane::Record;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use self::servers::{Cluster, PASSWORD};
+use crate::jetstream::read_lane;
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::http::Connection;
+use crate::support::patience::{PATIENCE, eventually};
+use crate::support::skip;
+
+const STREAM: &str = "FLEET";
+
+/// The server's program; nothing if there is none, which is noted.
+fn program(test: &str) -> Option<PathBuf> {
+    let program = std::env::var_os("BODKIN_NATS_SERVER").map(PathBuf::from).filter(|program| program.is_file());
+    if program.is_none() {
+        skip::note(test, "there is no nats-server (BODKIN_NATS_SERVER)");
+    }
+    program
+}
+
+/// A configuration that forwards `heat`, and `alarm` in a lane of its own.
+fn configure(place: &Path, user: &str, ports: &[u16], more: &str) -> PathBuf {
+    let password = place.join("password");
+    bodkin_trust::file::write_private(&password, PASSWORD.as_bytes()).expect("written");
+    let servers: Vec<String> = ports.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+    let text = format!(
+        "[fleet]\nservers = [{}]\nedge = \"edge-7\"\nuser = \"{user}\"\npassword_file = {password:?}\ncreate_replicas = 3\nanswer_wait_ms = 2000\n{more}\n\
+         lanes = {{ events = [\"heat\"], alarms = [\"alarm\"] }}\n",
+        servers.join(", "),
+    );
+    let config = place.join("bodkin.toml");
+    fs::write(&config, text).expect("written");
+    config
+}
+
+fn up(place: &Path, config: &Path) -> Cloud {
+    let config = config.to_str().expect("a path is text");
+    Launch::new().data(&place.join("data")).flags(["--config", config, "--event-log-bytes-max", "1048576"]).start()
+}
+
+/// What is told of forwarding.
+fn told(cloud: &Cloud) -> Value {
+    cloud.get("/api/v1/fleet").expect_status(200).json()
+}
+
+fn lane(cloud: &Cloud, name: &str) -> Value {
+    let told = told(cloud);
+    told["lanes"].as_array().expect("lanes").iter().find(|lane| lane["name"] == name).cloned().expect("the lane")
+}
+
+fn is_idle(cloud: &Cloud) -> bool {
+    let told = told(cloud);
+    told["connected"] == true && told["lanes"].as_array().expect("lanes").iter().all(|lane| lane["waiting"] == 0)
+}
+
+/// Publishes numbers one behind the other on a kept connection.
+struct Publisher {
+    connection: Connection,
+    next: u64,
+}
+
+impl Publisher {
+    fn new(cloud: &Cloud, next: u64) -> Self {
+        Self { connection: cloud.connect(System::EventHandler), next }
+    }
+
+    fn publish(&mut self, event_type: &str, padding: usize) -> u64 {
+        let source = json!({"systemName": "sensor", "address": "127.0.0.1", "port": 9000});
+        let payload = format!("{} {}", self.next, "x".repeat(padding));
+        let event = json!({"eventType": event_type, "source": source, "payload": payload}).to_string();
+        let headers = [("Content-Type", "application/json")];
+        let answer = self.connection.request("POST", "/eventhandler/publish", &headers, Some(event.as_bytes()));
+        answer.expect("the cloud answers").expect_status(200);
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn publish_all(&mut self, events: u64, padding: usize) {
+        for _ in 0..events {
+            self.publish("heat", padding);
+        }
+    }
+}
+
+/// Registers who publishes.
+fn register(cloud: &Cloud) {
+    let sensor = json!({"systemName": "sensor", "address": "127.0.0.1", "port": 9000});
+    cloud.post("/serviceregistry/mgmt/systems", &sensor).expect_status(201);
+}
+
+/// The numbers of a lane in the stream, and how many are told to be lost; nothing while the stream has no leader.
+fn in_stream(cluster: &Cluster, lane: &str) -> Option<(Vec<u64>, u64)> {
+    let (mut numbers, mut lost) = (Vec::new(), 0);
+    let subject = lane_subject("fleet", "edge-7", lane).expect("a subject");
+    let credentials = format!("\"user\":\"edge\",\"pass\":\"{PASSWORD}\"");
+    let connection = cluster.connect(0);
+    connection.set_read_timeout(Some(PATIENCE / 10)).expect("a connection");
+    read_lane(connection, &credentials, STREAM, &subject, |record| match record {
+        Record::Event { payload, .. } => {
+            let text = std::str::from_utf8(payload).expect("text");
+            numbers.push(text.split(' ').next().expect("a word").parse().expect("a number"));
+        }
+        Record::Lost { count, .. } => lost += count,
+    })?;
+    Some((numbers, lost))
+}
+
+/// Waits until a lane has these numbers, each once and in order, and so many losses.
+#[track_caller]
+fn has(cluster: &Cluster, cloud: &Cloud, lane: &str, expected: (Vec<u64>, u64)) {
+    if !eventually(|| in_stream(cluster, lane).as_ref() == Some(&expected)) {
+        assert_eq!(in_stream(cluster, lane), Some(expected), "{}", told(cloud));
+    }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn events_of_a_cloud_are_in_the_stream_once_while_servers_links_and_the_cloud_are_killed() {
+    let name = "events_of_a_cloud_are_in_the_stream_once_while_servers_links_and_the_cloud_are_killed";
+    let Some(program) = program(name) else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let mut cluster = Cluster::start(&program, 1 << 30);
+    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+    let config = configure(place.path(), "edge", &links.iter().map(|link| link.address.port()).collect::<Vec<_>>(), "");
+    let mut cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    let mut alarms = Vec::new();
+    for round in 0..40 {
+        for _ in 0..100 {
+            publisher.publish("heat", 20);
+        }
+        alarms.push(publisher.publish("ALARM", 0));
+        match round % 4 {
+            0 => links.iter().for_each(Link::cut),
+            1 => links.iter().for_each(Link::mend),
+            2 => cluster.kill(round / 4 % 3),
+            _ => cluster.revive(round / 4 % 3),
+        }
+        if round % 4 == 1 {
+            assert!(eventually(|| told(&cloud)["connected"] == true), "{}", told(&cloud));
+        }
+        if [2, 8, 21, 35].contains(&round) {
+            let next = publisher.next;
+            cloud.kill();
+            cloud = up(place.path(), &config);
+            publisher = Publisher::new(&cloud, next);
+        }
+    }
+    let heat: Vec<u64> = (0..publisher.next).filter(|number| !alarms.contains(number)).collect();
+    has(&cluster, &cloud, "events", (heat, 0));
+    has(&cluster, &cloud, "alarms", (alarms, 0));
+    assert_eq!(told(&cloud)["told"]["replicas"], 3);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn what_the_event_log_does_not_keep_is_counted_in_its_place() {
+    let name = "what_the_event_log_does_not_keep_is_counted_in_its_place";
+    let Some(program) = program(name) else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let link = Link::to(cluster.address(0)).expect("a port is free");
+    let config = configure(place.path(), "edge", &[link.address.port()], "");
+    let cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish("heat", 0);
+    has(&cluster, &cloud, "events", (vec![0], 0));
+    link.cut();
+    // Until the event log has let a good part of them go; others' events are in it too.
+    let first = || cloud.get("/api/v1/event-log").json()["firstPosition"].as_u64().expect("a number");
+    let (mut heat, mut last) = (1, 0);
+    while first() < 600 {
+        assert!(publisher.next < 100_000, "the log has let {} events go", first());
+        for _ in 0..20 {
+            publisher.publish("other", 1_000);
+            last = publisher.publish("heat", 1_000);
+            heat += 1;
+        }
+    }
+    link.mend();
+    // The last event was looked at long before: what waits is all that there is.
+    assert!(eventually(|| is_idle(&cloud)), "{}", told(&cloud));
+    let (numbers, lost) = in_stream(&cluster, "events").expect("the stream has a leader");
+    assert!(lost > 100, "{lost}");
+    assert_eq!(numbers.len() as u64 + lost, heat, "what is not there is counted, and no event of others is");
+    assert!(numbers.is_sorted() && numbers[0] == 0 && numbers.last() == Some(&last), "in order");
+    assert_eq!(lane(&cloud, "events")["lost"], lost);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing() {
+    let name = "a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing";
+    let Some(program) = program(name) else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let says = |cloud: &Cloud, words: &str| {
+        assert!(eventually(|| told(cloud).to_string().contains(words)), "{words} is not in {}", told(cloud));
+    };
+    // A wrong password.
+    let config = configure(place.path(), "nobody", &ports, "");
+    let cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(50, 0);
+    says(&cloud, "Authorization Violation");
+    assert!(eventually(|| lane(&cloud, "events")["waiting"] == 50), "{}", told(&cloud));
+    drop(cloud);
+    // A user that may not publish there: the stream is made, and nothing gets in.
+    let config = configure(place.path(), "mute", &ports, "");
+    let cloud = up(place.path(), &config);
+    says(&cloud, "Permissions Violation");
+    assert_eq!(lane(&cloud, "events")["stored"], 0);
+    drop(cloud);
+    // A stream that has room for little.
+    let config = configure(place.path(), "edge", &ports, "batch_bytes_max = 4096");
+    cluster.ask("STREAM.DELETE.FLEET", "");
+    let full =
+        json!({"name": STREAM, "subjects": ["fleet.*.*"], "storage": "file", "discard": "new", "num_replicas": 3, "max_bytes": 20_000});
+    cluster.ask("STREAM.CREATE.FLEET", &full.to_string());
+    let cloud = up(place.path(), &config);
+    let mut publisher = Publisher::new(&cloud, 50);
+    publisher.publish_all(150, 200);
+    says(&cloud, "maximum bytes exceeded");
+    let mut roomy = full;
+    roomy["max_bytes"] = json!(-1);
+    cluster.ask("STREAM.UPDATE.FLEET", &roomy.to_string());
+    has(&cluster, &cloud, "events", ((0..200).collect(), 0));
+    // The stream is deleted under us, and made anew.
+    cluster.ask("STREAM.DELETE.FLEET", "");
+    publisher.publish_all(50, 0);
+    // What was in it is gone, and not sent again.
+    has(&cluster, &cloud, "events", ((200..250).collect(), 0));
+    // A restart finds its place in it.
+    let next = publisher.next;
+    drop(cloud);
+    let cloud = up(place.path(), &config);
+    let mut publisher = Publisher::new(&cloud, next);
+    publisher.publish("heat", 0);
+    has(&cluster, &cloud, "events", ((200..251).collect(), 0));
+}

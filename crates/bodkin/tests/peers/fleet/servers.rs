@@ -1,0 +1,116 @@
+//! Three nats-servers that are one cluster.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::patience::{PATIENCE, eventually_some};
+use crate::support::ports::held_port;
+
+/// Who the edge is, and who looks.
+pub const PASSWORD: &str = "only for the edge";
+
+/// One server of the cluster.
+struct Node {
+    config: PathBuf,
+    port: u16,
+    child: Option<Child>,
+}
+
+/// Three servers with JetStream that sync everything; killed when dropped.
+pub struct Cluster {
+    program: PathBuf,
+    nodes: Vec<Node>,
+    _place: TempDir,
+}
+
+impl Cluster {
+    /// With so many bytes for JetStream on each server.
+    pub fn start(program: &Path, store_bytes: u64) -> Self {
+        let place = TempDir::new().expect("a temporary directory");
+        let ports: Vec<(u16, u16)> = (0..3).map(|_| (held_port(), held_port())).collect();
+        let routes: Vec<String> = ports.iter().map(|(_, route)| format!("nats://127.0.0.1:{route}")).collect();
+        let nodes = ports.iter().enumerate().map(|(at, (port, route))| {
+            let config = place.path().join(format!("{at}.conf"));
+            let text = format!(
+                "server_name: n{at}\nlisten: \"127.0.0.1:{port}\"\n\
+                 jetstream {{ store_dir: \"{}/{at}\", max_file_store: {store_bytes}, sync_interval: always }}\n\
+                 cluster {{ name: fleet, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n\
+                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
+                place.path().display(),
+                routes.join(", "),
+            );
+            fs::write(&config, text).expect("the configuration is written");
+            Node { config, port: *port, child: None }
+        });
+        let mut cluster = Self { program: program.to_owned(), nodes: nodes.collect(), _place: place };
+        (0..3).for_each(|at| cluster.revive(at));
+        cluster
+    }
+
+    /// Where a server listens.
+    pub fn address(&self, at: usize) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.nodes[at].port))
+    }
+
+    /// Begins a server that does not run.
+    pub fn revive(&mut self, at: usize) {
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(&self.nodes[at].config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.nodes[at].child = Some(command.spawn().expect("nats-server starts"));
+        let address = self.address(at);
+        eventually_some(|| TcpStream::connect(address).ok()).expect("nats-server listens");
+    }
+
+    /// Kills a server.
+    pub fn kill(&mut self, at: usize) {
+        let mut child = self.nodes[at].child.take().expect("it runs");
+        child.kill().expect("it runs");
+        child.wait().expect("it has ended");
+    }
+
+    /// A connection to a server.
+    pub fn connect(&self, at: usize) -> TcpStream {
+        TcpStream::connect(self.address(at)).expect("nats-server listens")
+    }
+
+    /// Has JetStream do something, tried until it does; the answer.
+    pub fn ask(&self, call: &str, body: &str) -> serde_json::Value {
+        eventually_some(|| {
+            let mut connection = self.connect(0);
+            connection.set_read_timeout(Some(PATIENCE / 4)).ok()?;
+            let line = format!(
+                "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"edge\",\"pass\":\"{PASSWORD}\"}}\r\nSUB answers 1\r\nPUB $JS.API.{call} answers {}\r\n{body}\r\n",
+                body.len()
+            );
+            connection.write_all(line.as_bytes()).ok()?;
+            let mut decoder = bodkin_nats::protocol::Decoder::new(bodkin_nats::protocol::Limits::default());
+            let mut bytes = vec![0; 65_536];
+            loop {
+                let length = connection.read(&mut bytes).ok().filter(|length| *length > 0)?;
+                let mut rest = &bytes[..length];
+                while let Some(operation) = decoder.receive(&mut rest).ok()? {
+                    if let bodkin_nats::protocol::Operation::Message(message) = operation {
+                        let answer: serde_json::Value = serde_json::from_slice(&message.payload).ok()?;
+                        return answer.get("error").is_none().then_some(answer);
+                    }
+                }
+            }
+        })
+        .unwrap_or_else(|| panic!("JetStream does not answer {call}"))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for child in self.nodes.iter_mut().filter_map(|node| node.child.as_mut()) {
+            // Both fail only when it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
