@@ -6,6 +6,7 @@
 //!
 //! Source: Wang, *Real-Time Reliable Middleware for Industrial IoT*, 2019, chapter 2 (CPEP).
 
+mod carried;
 pub mod checkpoint;
 mod cover;
 pub mod machine;
@@ -20,6 +21,7 @@ mod testing;
 mod unshared;
 
 pub use self::{
+    carried::Carried,
     cover::{Cover, RUNS_MAX, Taken},
     operator::{Emission, Event, Fault, Inputs, Operator, StateError},
     order::{Cycle, order},

@@ -25,8 +25,11 @@ use bodkin_broker::{
 use sha2::{Digest, Sha256};
 use toml::de::DeTable;
 
-pub use self::operators::Recipe;
 use self::{edges::Places, table::Table};
+pub use self::{
+    operators::Recipe,
+    part::{Fetched, FetchedSupplier},
+};
 use crate::{
     catalogue::Kind,
     text::{Form, Forms},
@@ -46,6 +49,8 @@ pub struct GraphFile {
     pub workers: Workers,
     /// Which part of it is where; none where one host has all of it.
     pub placement: Option<Placement>,
+    /// Of one edge's part: what it needs of other edges.
+    pub fetched: Fetched,
     /// Whether a supplier's event replaces one of its topic that waits in the queue.
     pub replaces_queued: bool,
     /// How each operator of the graph is made.
@@ -175,6 +180,7 @@ impl Reading {
             graph,
             workers: head.workers,
             placement,
+            fetched: Fetched::default(),
             replaces_queued: head.replaces_queued,
             recipes,
             forms,

@@ -185,6 +185,13 @@ impl Machine {
         readers.iter().all(|(operator, _)| self.graph.operator(*operator).on_invalid == OnInvalid::Shed)
     }
 
+    /// Whether an event of a supplier would wait without replacing one that waits.
+    pub fn has_room(&self, supplier: SupplierId) -> bool {
+        let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));
+        let level = &self.levels[self.suppliers[supplier.index()].0];
+        level.arrivals().filter(|slot| self.store.record(*slot).source == source).count() < most
+    }
+
     /// Lets a supplier's event wait to be taken; one that it replaces is gone.
     fn queue(&mut self, now_ns: u64, supplier: SupplierId, slot: EventSlot) {
         let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));

@@ -6,6 +6,7 @@
 //! Source: Wang, *Real-Time Reliable Middleware for Industrial IoT*, 2019, section 2.4.4.
 
 pub mod bound;
+pub mod origin;
 pub mod suggestion;
 
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ pub struct Link {
     pub topic: String,
     /// Longest time from the latest event that a result needs until it is at the other edge.
     pub deadline: Span,
+    /// Events in a row that may be missing at the other edge; none: it hears what comes, and nothing is kept for it.
+    pub loss_tolerance: Option<u32>,
 }
 
 /// Which part of a graph is where.

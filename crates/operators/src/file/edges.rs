@@ -16,6 +16,9 @@ use super::{Form, Head, NAME_BYTES_MAX, Reading, table::Table};
 /// Links that a graph may have.
 pub(super) const LINKS_MAX: usize = 256;
 
+/// Largest bound on losses in a row of a link.
+const LOSSES_MAX: u32 = 1_000_000;
+
 /// What a file says of places; empty where it says nothing.
 #[derive(Default)]
 pub(super) struct Places {
@@ -98,7 +101,12 @@ impl Reading {
                 // A topic is there already.
                 Source::Supplier(id) => {
                     self.link_forms.push(self.forms.suppliers[id.index()]);
-                    placement.links.push(Link { from, topic: graph.suppliers()[id.index()].topic.clone(), deadline: Span::Infinite });
+                    placement.links.push(Link {
+                        from,
+                        topic: graph.suppliers()[id.index()].topic.clone(),
+                        deadline: Span::Infinite,
+                        loss_tolerance: None,
+                    });
                 }
                 Source::Operator(id) => {
                     let (name, edge) = (&graph.operator(id).name, &placement.hosts[placement.edge(from).index()].name);
@@ -116,6 +124,7 @@ impl Reading {
         let from = name.as_ref().and_then(|name| self.source(name, table.place("from")));
         let (from_place, topic_place) = (table.place("from"), table.place("topic"));
         let deadline = table.time(self, "deadline").unwrap_or(Span::Infinite);
+        let loss_tolerance = if table.has("loss_tolerance") { table.whole(self, "loss_tolerance", 0..=LOSSES_MAX, None) } else { None };
         let topic = match from {
             Some(Source::Supplier(id)) if !table.has("topic") => Some(graph.suppliers()[id.index()].topic.clone()),
             Some(Source::Supplier(_)) => {
@@ -137,7 +146,7 @@ impl Reading {
         if let Source::Operator(_) = from {
             self.is_free(&topic, graph, topic_place)?;
         }
-        Some((Link { from, topic, deadline }, form))
+        Some((Link { from, topic, deadline, loss_tolerance }, form))
     }
 
     /// Whether nobody else writes a link's topic.

@@ -230,3 +230,20 @@ fn a_place_that_cannot_be_is_told() {
     let unneeded = placed(&LINKS.replace("over raw", "over_raw")) + "\n[[link]]\nfrom = \"both\"\ntopic = \"more\"\n";
     assert_eq!(told(&unneeded), ["nobody on another edge needs both"]);
 }
+
+#[test]
+fn a_part_says_what_it_needs_from_which_edge_and_how_much_of_that_may_be_missing() {
+    let links = LINKS.replace("over raw", "over_raw");
+    let file = read(&placed(&links.replace("deadline_ms = 5", "loss_tolerance = 2")));
+    let placement = file.placement.clone().expect("it has edges");
+    let analysis = bodkin_broker::graph::placement::bound::PlacedAnalysis::of(&file.graph, &placement);
+    let fetched = |edge| file.part(&placement, &analysis, edge).expect("something runs there").fetched;
+    let office = fetched(1);
+    assert_eq!((office.edges.as_slice(), office.own), (&["press".to_owned(), "office".to_owned()][..], 1));
+    let tolerances: Vec<_> = office.suppliers.iter().map(|supplier| (supplier.from.index(), supplier.loss_tolerance)).collect();
+    assert_eq!(tolerances, [(0, Some(2)), (0, None)]);
+    assert_eq!(fetched(0).suppliers, []);
+    let found = placed(&links.replace("deadline_ms = 5", "loss_tolerance = -1"));
+    let told = wrong(&found);
+    assert!(told[0].1.contains("loss_tolerance"), "{told:?}");
+}

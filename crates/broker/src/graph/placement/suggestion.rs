@@ -95,7 +95,7 @@ impl<T: Fn(Source) -> String> Search<'_, T> {
     fn linked(&self, mut placement: Placement) -> Placement {
         let links = placement.crossing(self.graph).into_iter().map(|from| {
             let declared = placement.links.iter().find(|link| link.from == from).cloned();
-            declared.unwrap_or_else(|| Link { from, topic: (self.topic)(from), deadline: Span::Infinite })
+            declared.unwrap_or_else(|| Link { from, topic: (self.topic)(from), deadline: Span::Infinite, loss_tolerance: None })
         });
         placement.links = links.collect();
         placement

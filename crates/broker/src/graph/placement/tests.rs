@@ -19,6 +19,7 @@ fn placed(graph: &Graph, operators: &[usize], links: &[usize]) -> Placement {
         from: Source::Operator(OperatorId::of(*operator)),
         topic: format!("OVER{operator}"),
         deadline: Span::Infinite,
+        loss_tolerance: None,
     };
     Placement {
         hosts: vec![host("press", 1, 2), host("office", 1, 3)],
