@@ -5,6 +5,7 @@
 //! is what a filter would have made that never stopped; and no key meets a nonce twice with two texts.
 
 mod leader;
+pub mod link;
 mod pair;
 #[cfg(test)]
 mod tests;
