@@ -1,5 +1,6 @@
 //! The command `bodkin`: a local cloud in one binary.
 
+mod carrier;
 mod cli;
 mod demo;
 mod doctor;

@@ -5,6 +5,7 @@
 //! `/etc/bodkin/bodkin.toml`, and that before the defaults.
 
 mod announced;
+mod edges;
 pub mod fleet;
 mod graphs;
 pub mod help;
@@ -131,7 +132,8 @@ impl Settings {
             bail!("--qos-measurement-interval-s must be at least 1");
         }
         let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
-        let graphs = Arc::new(self.graphs()?);
+        let carriers = self.carriers()?;
+        let graphs = Arc::new(self.graphs(&carriers)?);
         let database = self.shared_database()?;
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
@@ -184,6 +186,7 @@ impl Settings {
                 .context("a topic of an entry with a count")?
                 .into(),
             graphs,
+            carriers,
             realtime: Realtime::ordinary(),
             durable_event_types: durable(self.durable_event_types.expect(all))?,
             orchestrator: OrchestratorConfig {

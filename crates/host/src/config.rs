@@ -24,9 +24,22 @@ use bodkin_relay::{
 use bodkin_store::{audit::AuditLimits, event_log::EventLogLimits, shared::DatabasePlace};
 
 use crate::{
-    api::Modeller, audit::AUDIT_LIMITS, control::OrchestratorConfig, fleet::FleetConfig, gate::Origin, gateway::GatewayConfig,
-    graph::DeclaredGraphs, job::JobSchedule, limits::Limits, log_book::LogBook, pair::PairHandle, quality::Forecast, realtime::Realtime,
-    security::SecurityConfig, topics::DeclaredTopic, trace::TraceConfig,
+    api::Modeller,
+    audit::AUDIT_LIMITS,
+    control::OrchestratorConfig,
+    fleet::FleetConfig,
+    gate::Origin,
+    gateway::GatewayConfig,
+    graph::{Carriers, DeclaredGraphs},
+    job::JobSchedule,
+    limits::Limits,
+    log_book::LogBook,
+    pair::PairHandle,
+    quality::Forecast,
+    realtime::Realtime,
+    security::SecurityConfig,
+    topics::DeclaredTopic,
+    trace::TraceConfig,
 };
 
 /// Where systems publish and subscribe by ZMTP: in insecure mode by NULL, by which nobody shows who he is, in secure mode by CURVE.
@@ -139,6 +152,8 @@ pub struct HostConfig {
     pub topics: Arc<[DeclaredTopic]>,
     /// Event-processing graphs that run from the start.
     pub graphs: Arc<DeclaredGraphs>,
+    /// What fetches events from other edges for them.
+    pub carriers: Carriers,
     /// How the threads of the data plane are scheduled.
     pub realtime: Arc<Realtime>,
     /// Where log entries wait to be kept.
@@ -220,6 +235,7 @@ impl HostConfig {
             platform: Platform::default(),
             topics: Arc::default(),
             graphs: Arc::default(),
+            carriers: Carriers::default(),
             realtime: Realtime::ordinary(),
             log_book: Arc::default(),
             dns_sd: None,

@@ -11,6 +11,7 @@ mod crew;
 mod declared;
 mod deployer;
 mod deployment;
+mod link;
 mod plant;
 mod table;
 mod throttle;
@@ -22,6 +23,7 @@ pub use self::{
     declared::{DeclaredGraph, DeclaredGraphs, GraphError, parse},
     deployer::{DeployError, Deployer},
     deployment::Deployment,
+    link::{Acknowledged, CARRIED_MAX, CarriedEvent, Carriers, Carry, EdgeLink, LinkState, LinkTopic},
     plant::Ended,
     table::{DeployedGraph, GraphTable},
     throttle::{Throttle, used},

@@ -11,7 +11,7 @@ use crate::{
     answer::Answer,
     api::{TopicState, streams::Streams},
     channel::Channel,
-    graph::Deployment,
+    graph::{CarriedEvent, Deployment, EdgeLink},
     pair::News,
     replay::Chunk,
     security::Peer,
@@ -121,6 +121,13 @@ pub enum Message {
         deployment: Box<Deployment>,
         /// Whether the shard has room for its topics.
         done: oneshot::Sender<Result<(), ShardError>>,
+    },
+    /// An event that a graph has fetched from another edge.
+    Carried {
+        /// On which link.
+        link: Arc<EdgeLink>,
+        /// The event.
+        event: Box<CarriedEvent>,
     },
     /// A graph is to run no more.
     Withdraw {

@@ -313,8 +313,14 @@ impl Server {
         let probes = Arc::new(Probes::default());
         let relay = bind::relay(config, security.as_ref(), &opened.store)?;
         let relay_address = relay.as_ref().map(|relay| relay.address);
-        let graphs =
-            Deployer::new(&config.graphs, config.limits.event_bytes_max, config.realtime.clone(), inbox.clone(), config.pair.clone());
+        let graphs = Deployer::new(
+            &config.graphs,
+            config.limits.event_bytes_max,
+            config.realtime.clone(),
+            inbox.clone(),
+            config.pair.clone(),
+            config.carriers.clone(),
+        );
         let graphs = Arc::new(graphs);
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let monitor = Arc::new(Monitor {

@@ -458,6 +458,7 @@ impl Shard {
                 }
                 Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
+                Message::Carried { link, event } => self.take_carried(link, event),
                 Message::Withdraw { graph, done } => {
                     self.withdraw(&graph);
                     let _ = done.send(());

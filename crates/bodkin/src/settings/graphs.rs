@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use bodkin_host::graph::{DeclaredGraph, DeclaredGraphs};
+use bodkin_host::graph::{Carriers, DeclaredGraph, DeclaredGraphs};
 use bodkin_operators::Keys;
 use bodkin_trust::file::read_private;
 
@@ -18,12 +18,14 @@ const KEYS_MAX: usize = 64;
 
 impl Settings {
     /// The graphs that complete settings name, with the keys that are there.
-    pub(super) fn graphs(&self) -> anyhow::Result<DeclaredGraphs> {
+    pub(super) fn graphs(&self, carriers: &Carriers) -> anyhow::Result<DeclaredGraphs> {
         let all = "complete settings have every option";
         let edge = self.edge.clone().unwrap_or_default();
         let read = |path: &String| {
             let file = graph_file::read(Path::new(path)).map_err(|mistakes| anyhow!("{mistakes}"))?;
-            Ok(DeclaredGraph::new(path.clone(), file, &edge)?)
+            let declared = DeclaredGraph::new(path.clone(), file, &edge)?;
+            declared.check_reach(carriers)?;
+            Ok(declared)
         };
         let graphs = self.graphs.iter().flatten().map(read).collect::<anyhow::Result<Vec<_>>>()?;
         let keys = given(&self.graph_keys).map_or_else(|| Ok(Keys::default()), |directory| keys(&directory))?;

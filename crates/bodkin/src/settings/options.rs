@@ -271,6 +271,10 @@ settings! {
     graph_keys: PathBuf = "BODKIN_GRAPH_KEYS",
     /// What this host is called in graph files over several hosts, of which it runs its part; empty: it has none
     edge: String = "BODKIN_EDGE",
+    /// Where other edges of graph files over several hosts speak ZMTP, separated by commas: NAME=ADDRESS:PORT, of a pair NAME=ADDRESS:PORT+ADDRESS:PORT, in secure mode followed by a space and the public key of the port
+    @list edges: Vec<String> = "BODKIN_EDGES",
+    /// File with the own pair of CURVE keys, with which other edges in secure mode are asked for what graphs need from there; empty: none
+    edge_curve: PathBuf = "BODKIN_EDGE_CURVE",
     /// How threads of the data plane run: auto (real-time threads, SCHED_FIFO, where allowed and measured to be woken sooner), fifo (where allowed), default
     scheduling: Scheduling = "BODKIN_SCHEDULING",
     /// Cores, separated by commas, to which they are pinned; none: any core
@@ -382,6 +386,8 @@ impl Settings {
             graphs: Some(Vec::new()),
             graph_keys: Some(PathBuf::new()),
             edge: Some(String::new()),
+            edges: Some(Vec::new()),
+            edge_curve: Some(PathBuf::new()),
             scheduling: Some(Scheduling::Auto),
             pin_cores: Some(Vec::new()),
             lock_memory: Some(true),

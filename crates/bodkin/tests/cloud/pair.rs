@@ -3,6 +3,7 @@
 mod c_node;
 mod clients;
 mod durable;
+mod edges;
 mod graphs;
 mod guarantees;
 mod hand_over;

@@ -83,6 +83,28 @@ answer! {
 }
 
 answer! {
+    /// A topic that a graph fetches from another edge.
+    GraphLinkState {
+        /// Where it is made.
+        edge: String,
+        /// Its name.
+        topic: String,
+        /// Why nothing comes from there; `None`: it is subscribed to.
+        down: Option<String>,
+        /// Events in a row that may be missing; `None`: nothing is kept for this edge.
+        loss_tolerance: Option<u32>,
+        /// Events that have come.
+        received: u64,
+        /// Events that are missing.
+        lost: u64,
+        /// Rows of missing events that were longer than is tolerated.
+        exceeded: u64,
+        /// Events that cannot be taken.
+        refused: u64,
+    }
+}
+
+answer! {
     /// An event-processing graph, and what became of its events.
     GraphState {
         /// Its name.
@@ -95,6 +117,8 @@ answer! {
         suppliers: Vec<String>,
         /// Topics that it writes.
         outputs: Vec<String>,
+        /// What comes from other edges.
+        links: Vec<GraphLinkState>,
         /// Why it stands still; `None`: it runs.
         suspended: Option<String>,
         /// Events of suppliers' topics that it has taken.

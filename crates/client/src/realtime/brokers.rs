@@ -40,6 +40,11 @@ impl Brokers {
         }
     }
 
+    /// The same of a client that begins now: another run of it.
+    pub fn again(other: &Self) -> Self {
+        Self { incarnation: Incarnation(clock::utc_ns()), ..other.clone() }
+    }
+
     pub(super) fn sessions(&self) -> impl Iterator<Item = (Session, BrokerAddress)> + use<> {
         let (first, second) = self.addresses.clone();
         [(Session::One, first)].into_iter().chain(second.map(|second| (Session::Two, second)))

@@ -1,6 +1,10 @@
 //! A subscriber with sockets.
 
-use std::{collections::HashMap, io, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    time::Duration,
+};
 
 use bodkin_arrowhead::trace::Cause;
 use bodkin_broker::{
@@ -32,6 +36,8 @@ pub struct RealtimeSubscriber {
     sends: Vec<Send>,
     /// Where frames are made.
     frame: Vec<u8>,
+    /// What its application has acknowledged, where it does so itself.
+    acknowledged: Option<BTreeMap<(TopicKey, PublisherId, Incarnation), Sequence>>,
 }
 
 struct Topic {
@@ -156,7 +162,35 @@ impl RealtimeSubscriber {
             outputs: Vec::new(),
             sends: Vec::new(),
             frame: Vec::new(),
+            acknowledged: None,
         })
+    }
+
+    /// The same whose application says itself what it has ([`Self::acknowledge`]): what was told is safe with it only then.
+    pub fn acknowledged_by_application(self) -> Self {
+        Self { acknowledged: Some(BTreeMap::new()), ..self }
+    }
+
+    /// Acknowledges a publisher's run up to an event, where the application does so itself; it goes out in the next turn. What is acknowledged while no broker leads is told when one does.
+    pub fn acknowledge(&mut self, topic: TopicKey, publisher: PublisherId, incarnation: Incarnation, through: Sequence) {
+        let acknowledged = self.acknowledged.as_mut().expect("its application acknowledges");
+        // Of one run before the present one the last events may still come.
+        let older = (topic, publisher, Incarnation(0))..(topic, publisher, incarnation);
+        if acknowledged.range(older.clone()).count() > 1 {
+            let oldest = acknowledged.range(older).next().map(|(run, _)| *run).expect("there are two");
+            acknowledged.remove(&oldest);
+        }
+        let known = acknowledged.entry((topic, publisher, incarnation)).or_insert(through);
+        *known = through.max(*known);
+        if let Some(session) = self.machine.leader() {
+            self.sends.push(Send::Acknowledge { session, topic, publisher, incarnation, through });
+        }
+    }
+
+    /// Subscribes again to a topic that a broker has refused, with both brokers.
+    pub fn subscribe_again(&mut self, topic: TopicKey) {
+        let ready = [Session::One, Session::Two].into_iter().filter(|session| self.links.is_ready(*session));
+        self.sends.extend(ready.map(|session| Send::Attach(session, Some(topic))));
     }
 
     /// Subscribes to a topic with both brokers, or gives the subscription of this name, which stays as it is.
@@ -190,7 +224,8 @@ impl RealtimeSubscriber {
     /// # Errors
     /// The system's poll does not work. What befalls a session is a report.
     pub fn turn(&mut self, wait: Duration, mut told: impl FnMut(SubscriberReport<'_>)) -> io::Result<()> {
-        let Self { machine, links, outputs, sends, by_name, .. } = self;
+        let Self { machine, links, outputs, sends, by_name, acknowledged, .. } = self;
+        let acknowledges = acknowledged.is_none();
         links.turn(wait, machine.next_timer(), &mut |now, session, heard| {
             let input = match heard {
                 Heard::Ready => {
@@ -214,7 +249,7 @@ impl RealtimeSubscriber {
                     Incoming::Event { topic, payload, header, metadata } => {
                         let topic = key(by_name, topic)?;
                         let received = machine.receive(now, session, topic, &header, outputs);
-                        carry(outputs, sends, &mut told);
+                        carry(outputs, sends, acknowledges, &mut told);
                         tell(received, Event { topic, payload, header, metadata, is_late: false }, &mut told);
                         None
                     }
@@ -223,11 +258,11 @@ impl RealtimeSubscriber {
             if let Some(input) = input {
                 machine.step(now, input, outputs);
             }
-            carry(outputs, sends, &mut told);
+            carry(outputs, sends, acknowledges, &mut told);
             Ok(())
         })?;
         self.machine.step(self.links.now(), Input::Tick, &mut self.outputs);
-        carry(&mut self.outputs, &mut self.sends, &mut told);
+        carry(&mut self.outputs, &mut self.sends, acknowledges, &mut told);
         self.send();
         Ok(())
     }
@@ -270,7 +305,7 @@ impl RealtimeSubscriber {
     }
 
     fn attach(&mut self, session: Session, topic: TopicKey) {
-        let watermarks: Vec<Watermark> = self.machine.watermarks(topic).collect();
+        let watermarks: Vec<Watermark> = self.watermarks(topic);
         let Topic { name, subscription } = &self.topics[topic.index()];
         let subscribe = ClientFrame::Subscribe {
             epoch: self.machine.epoch(),
@@ -282,6 +317,17 @@ impl RealtimeSubscriber {
             watermarks: Watermarks::Own(&watermarks),
         };
         push(&mut self.links, &mut self.frame, session, &subscribe);
+    }
+}
+
+impl RealtimeSubscriber {
+    /// How far each run has come; where its application acknowledges, how far that has.
+    fn watermarks(&self, topic: TopicKey) -> Vec<Watermark> {
+        let Some(acknowledged) = &self.acknowledged else { return self.machine.watermarks(topic).collect() };
+        let of_topic = acknowledged.iter().filter(|((of, ..), _)| *of == topic);
+        of_topic
+            .map(|((_, publisher, incarnation), through)| Watermark { publisher: *publisher, incarnation: *incarnation, through: *through })
+            .collect()
     }
 }
 
@@ -352,10 +398,12 @@ fn tell(received: Received, event: Event<'_>, told: &mut impl FnMut(SubscriberRe
 }
 
 /// Tells what is told at once, and keeps what is sent until the end of the turn.
-fn carry(outputs: &mut Vec<Output>, sends: &mut Vec<Send>, told: &mut impl FnMut(SubscriberReport<'_>)) {
+fn carry(outputs: &mut Vec<Output>, sends: &mut Vec<Send>, acknowledges: bool, told: &mut impl FnMut(SubscriberReport<'_>)) {
     for output in outputs.drain(..) {
         match output {
             Output::Attach { session } => sends.push(Send::Attach(session, None)),
+            // Else its application does.
+            Output::Acknowledge { .. } if !acknowledges => {}
             Output::Acknowledge { session, topic, publisher, incarnation, through } => {
                 sends.push(Send::Acknowledge { session, topic, publisher, incarnation, through });
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    graph::{DeployedGraph, GraphCounts, GraphError, OperatorCounts, parse},
+    graph::{DeployedGraph, EdgeLink, GraphCounts, GraphError, LinkState, OperatorCounts, parse},
     request::{Method, Request},
     shared,
     topics::Declarer,
@@ -33,6 +33,8 @@ struct GraphView<'g> {
     nodes: Vec<NodeView<'g>>,
     suppliers: Vec<&'g str>,
     outputs: Vec<&'g str>,
+    /// What comes from other edges.
+    links: Vec<LinkView<'g>>,
     /// Why it stands still; `null`: it runs.
     suspended: Option<String>,
     taken: u64,
@@ -44,6 +46,22 @@ struct GraphView<'g> {
     marked: u64,
     late: u64,
     lost: u64,
+}
+
+/// A topic that comes from another edge.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LinkView<'g> {
+    edge: &'g str,
+    topic: &'g str,
+    /// Why nothing comes from there; `null`: it is subscribed to.
+    down: Option<String>,
+    /// Events in a row that may be missing; `null`: nothing is kept for this edge.
+    loss_tolerance: Option<u32>,
+    received: u64,
+    lost: u64,
+    exceeded: u64,
+    refused: u64,
 }
 
 /// An operator as it is told, with what it is joined to.
@@ -158,7 +176,7 @@ impl Api {
 }
 
 fn view(graph: &DeployedGraph) -> GraphView<'_> {
-    let DeployedGraph { declarer, file, counts } = graph;
+    let DeployedGraph { declarer, file, counts, links } = graph;
     let GraphCounts { taken, refused, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
     GraphView {
         name: &file.graph.name,
@@ -167,6 +185,7 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
         nodes: nodes(&file.graph, counts),
         suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
         outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
+        links: links.iter().flat_map(|link| self::links(link)).collect(),
         suspended: counts.suspension().map(ToString::to_string),
         taken: taken.load(Relaxed),
         refused: refused.load(Relaxed),
@@ -178,6 +197,23 @@ fn view(graph: &DeployedGraph) -> GraphView<'_> {
         late: late.load(Relaxed),
         lost: lost.load(Relaxed),
     }
+}
+
+fn links(link: &EdgeLink) -> impl Iterator<Item = LinkView<'_>> {
+    let down = match link.state() {
+        LinkState::Up => None,
+        LinkState::Down(why) => Some(why),
+    };
+    link.topics.iter().map(move |topic| LinkView {
+        edge: &link.edge,
+        topic: &topic.topic,
+        down: down.clone(),
+        loss_tolerance: topic.loss_tolerance,
+        received: topic.received.load(Relaxed),
+        lost: topic.lost.load(Relaxed),
+        exceeded: topic.exceeded.load(Relaxed),
+        refused: topic.refused.load(Relaxed),
+    })
 }
 
 /// Operators in the order of the file.

@@ -15,6 +15,8 @@ use bodkin_operators::{
     file::{self, GraphFile, Mistake},
 };
 
+use super::Carriers;
+
 /// A graph, and where it was declared.
 #[derive(Clone, Debug)]
 pub struct DeclaredGraph {
@@ -41,6 +43,21 @@ impl DeclaredGraph {
         match late_one {
             Some((topic, deadline, bound)) => Err(late(place, topic, bound, deadline)),
             None => Ok(Self { place, file: part }),
+        }
+    }
+}
+
+impl DeclaredGraph {
+    /// Whether every edge that it fetches something from can be reached.
+    pub fn check_reach(&self, carriers: &Carriers) -> Result<(), GraphError> {
+        let fetched = &self.file.fetched;
+        match fetched.suppliers.iter().find(|supplier| !carriers.reach(&fetched.edges[supplier.from.index()])) {
+            Some(supplier) => Err(GraphError::Unreached {
+                place: self.place.clone(),
+                topic: self.file.graph.suppliers()[supplier.supplier.index()].topic.clone(),
+                edge: fetched.edges[supplier.from.index()].clone(),
+            }),
+            None => Ok(()),
         }
     }
 }
@@ -124,6 +141,16 @@ pub enum GraphError {
         response: String,
         /// How long it may.
         deadline: Nanos,
+    },
+    /// What comes from another edge cannot be fetched there.
+    #[error("{place}: {topic} comes from the edge {edge}, and where that is was not said: --edges {edge}=ADDRESS:PORT")]
+    Unreached {
+        /// Where.
+        place: String,
+        /// Which topic.
+        topic: String,
+        /// Which edge.
+        edge: String,
     },
     /// A file over several edges of which nothing runs here.
     #[error(

@@ -6,7 +6,10 @@ use bodkin_broker::ShardError;
 use bodkin_operators::{Keys, file::GraphFile};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-use super::{DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, GraphCounts, GraphError, GraphTable, declared::check_beside};
+use super::{
+    Carriers, DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, EdgeLink, GraphCounts, GraphError, GraphTable,
+    declared::check_beside,
+};
 use crate::{
     control,
     inbox::{Inbox, Message},
@@ -41,6 +44,7 @@ pub struct Deployer {
     realtime: Arc<Realtime>,
     inbox: Arc<Inbox>,
     pair: Option<PairHandle>,
+    carriers: Carriers,
     table: Arc<GraphTable>,
     turn: Mutex<()>,
 }
@@ -53,14 +57,17 @@ impl Deployer {
         realtime: Arc<Realtime>,
         inbox: Arc<Inbox>,
         pair: Option<PairHandle>,
+        carriers: Carriers,
     ) -> Self {
         let (keys, edge) = (graphs.keys().clone(), graphs.edge().to_owned());
-        Self { keys, edge, event_bytes_max, realtime, inbox, pair, table: Arc::default(), turn: Mutex::new(()) }
+        Self { keys, edge, event_bytes_max, realtime, inbox, pair, carriers, table: Arc::default(), turn: Mutex::new(()) }
     }
 
     /// What this host would run of a file.
     pub fn declared(&self, file: GraphFile) -> Result<DeclaredGraph, GraphError> {
-        DeclaredGraph::new(format!("graph {}", file.graph.name), file, &self.edge)
+        let declared = DeclaredGraph::new(format!("graph {}", file.graph.name), file, &self.edge)?;
+        declared.check_reach(&self.carriers)?;
+        Ok(declared)
     }
 
     /// What is deployed.
@@ -93,8 +100,17 @@ impl Deployer {
         // No two deployments of an epoch begin at the same time.
         let keys = self.keys.for_deployment(epoch, control::now().unix_nanos());
         let counts = Arc::new(GraphCounts::of(declared.file.graph.operators().len()));
-        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts });
-        let deployment = Deployment::start(&graph.file, &keys, graph.counts.clone(), &self.realtime, &self.inbox, &self.table)?;
+        let links = EdgeLink::of(&declared.file, &self.inbox);
+        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts, links: links.clone() });
+        let deployment = Deployment::start(
+            &graph.file,
+            &keys,
+            graph.counts.clone(),
+            (links, self.carriers.clone()),
+            &self.realtime,
+            &self.inbox,
+            &self.table,
+        )?;
         let (done, told) = oneshot::channel();
         self.inbox.post(Message::Deploy { deployment: Box::new(deployment), done });
         self.table.insert(graph.clone());

@@ -3,16 +3,18 @@
 mod checkpoint;
 
 use std::{
+    collections::VecDeque,
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use bodkin_arrowhead::{publication::JsonText, trace::Cause};
+use bodkin_arrowhead::{name::SystemName, publication::JsonText, record::SystemId, snapshot::Snapshot, trace::Cause};
 use bodkin_broker::{
-    EventId,
+    EventId, PublisherId,
     graph::{
-        Graph, OperatorId, SupplierId,
+        Carried, Graph, OperatorId, SupplierId,
         machine::{Action, Arrival, EventSlot, JobId, Machine, Outcome, Policy, Record},
+        placement::origin::origin,
     },
     timing::Span,
 };
@@ -27,6 +29,7 @@ use super::{
     causes::{Causes, Made},
     counts::{GraphCounts, Suspension},
     crew::Crew,
+    link::{CarriedEvent, Carriers, EdgeLink, LinkTopic},
     plant::{Ended, Plant},
     table::GraphTable,
 };
@@ -65,6 +68,15 @@ pub struct Deployment {
     saved: Saved,
     /// Of the graph's file.
     digest: u64,
+    /// What it fetches from other edges, and how far it has taken that.
+    links: Vec<Arc<EdgeLink>>,
+    carriers: Carriers,
+    carried: Carried,
+    /// What has come over links with a bound on losses, and waits until it replaces nothing that waits: [`CARRIED_MAX`](super::CARRIED_MAX) of each link at the most.
+    waiting: VecDeque<(Arc<EdgeLink>, Box<CarriedEvent>)>,
+    /// Its edges as systems that are registered here: publishers of other edges count as those.
+    edges: Vec<Option<SystemName>>,
+    own_edge: usize,
 }
 
 impl std::fmt::Debug for Deployment {
@@ -79,6 +91,7 @@ impl Deployment {
         file: &GraphFile,
         keys: &Keys,
         counts: Arc<GraphCounts>,
+        (links, carriers): (Vec<Arc<EdgeLink>>, Carriers),
         realtime: &Arc<Realtime>,
         inbox: &Arc<Inbox>,
         table: &Arc<GraphTable>,
@@ -108,6 +121,12 @@ impl Deployment {
             causes: Causes::default(),
             saved: Saved::default(),
             digest: file.digest,
+            links,
+            carriers,
+            carried: Carried::default(),
+            waiting: VecDeque::new(),
+            edges: file.fetched.edges.iter().map(|name| SystemName::parse(name).ok()).collect(),
+            own_edge: file.fetched.own,
         })
     }
 
@@ -127,6 +146,7 @@ impl Deployment {
             // What a step has left behind that was not done is no state.
             return;
         }
+        self.carried.inherit(self.machine.graph(), before.machine.graph(), &before.carried);
         let mut state = Vec::new();
         for (at, (own, recipe)) in self.graph().operators().iter().zip(&self.recipes).enumerate() {
             let same = before
@@ -147,6 +167,51 @@ impl Deployment {
     /// Whether more urgent rounds are to stop less urgent ones.
     pub fn is_preemptive(&self) -> bool {
         self.is_preemptive
+    }
+
+    /// Begins to fetch what it needs of other edges.
+    pub fn fetch(&self) {
+        self.links.iter().for_each(|link| self.carriers.carry(link));
+    }
+
+    /// Whether this is one of its links.
+    pub fn fetches(&self, link: &Arc<EdgeLink>) -> bool {
+        self.links.iter().any(|own| Arc::ptr_eq(own, link))
+    }
+
+    /// The link that a supplier's events come over; none for one of this edge.
+    pub fn link_of(&self, supplier: SupplierId) -> Option<&Arc<EdgeLink>> {
+        self.links.iter().find(|link| link.topics.iter().any(|topic| topic.supplier == supplier))
+    }
+
+    /// How far what comes over links was taken.
+    pub fn carried(&mut self) -> &mut Carried {
+        &mut self.carried
+    }
+
+    /// Lets an event that has come over a link wait, behind those that do.
+    pub fn let_wait(&mut self, link: Arc<EdgeLink>, event: Box<CarriedEvent>) {
+        self.waiting.push_back((link, event));
+    }
+
+    /// The next event of a link that may be taken; none while it would take the place of one that waits in front of the graph. One of a link without a bound on losses may do so.
+    pub fn next_carried(&mut self) -> Option<(Arc<EdgeLink>, Box<CarriedEvent>)> {
+        let machine = &self.machine;
+        self.waiting.pop_front_if(|(link, event)| {
+            let LinkTopic { supplier, loss_tolerance, .. } = &link.topics[event.topic];
+            loss_tolerance.is_none() || machine.has_room(*supplier)
+        })
+    }
+
+    /// Whose a result counts as: its publisher's, if that is of this edge, else the system's that is called as the edge on which it was published. A number that no system has where there is none.
+    pub fn source(&self, publisher: PublisherId, snapshot: &Snapshot) -> SystemId {
+        let Some(origin) = origin(publisher) else { return SystemId(publisher.0.cast_signed()) };
+        if origin.edge.index() == self.own_edge {
+            return SystemId(origin.publisher.0.cast_signed());
+        }
+        let edge = self.edges.get(origin.edge.index()).and_then(Option::as_ref);
+        let system = edge.and_then(|edge| snapshot.systems_with(edge).next());
+        system.map_or(SystemId(publisher.0.cast_signed()), |system| system.id)
     }
 
     /// What it runs.
@@ -324,5 +389,11 @@ impl Deployment {
         tracing::error!(graph = self.graph().name, %why, "a graph stands still until it is deployed anew");
         self.counts.suspend(why);
         self.machine.suspend();
+    }
+}
+
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        self.links.iter().for_each(|link| link.end());
     }
 }

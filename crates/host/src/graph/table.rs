@@ -10,7 +10,7 @@ use std::{
 
 use bodkin_operators::file::GraphFile;
 
-use super::GraphCounts;
+use super::{EdgeLink, GraphCounts};
 use crate::topics::Declarer;
 
 /// Operators that do not end before the process says that it is not ready: one may be a mistake in one graph, two use up the cores.
@@ -25,6 +25,8 @@ pub struct DeployedGraph {
     pub file: GraphFile,
     /// What became of its events.
     pub counts: Arc<GraphCounts>,
+    /// What it fetches from other edges.
+    pub links: Vec<Arc<EdgeLink>>,
 }
 
 /// The deployed graphs by name.

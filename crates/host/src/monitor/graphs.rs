@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use super::{Monitor, Number, label, push, told};
-use crate::graph::{DeployedGraph, GraphCounts, OperatorCounts};
+use crate::graph::{DeployedGraph, EdgeLink, GraphCounts, LinkState, LinkTopic, OperatorCounts};
 
 impl Monitor {
     /// Graphs that stand still.
@@ -43,6 +43,7 @@ impl Monitor {
         for (graph, DeployedGraph { counts, .. }) in graphs.iter().map(|(name, graph)| (name, &**graph)) {
             push(text, format_args!("{SUSPENDED}{{graph=\"{graph}\"}} {}\n", u64::from(counts.suspension().is_some())));
         }
+        push_links(&graphs, text);
         type OperatorCount = fn(&OperatorCounts) -> serde_json::Number;
         const OPERATORS: [(&str, &str, OperatorCount); 2] = [
             ("bodkin_operator_rounds_total", "Rounds that an operator of a graph has run.", |counts| counts.rounds.load(Relaxed).into()),
@@ -57,6 +58,36 @@ impl Monitor {
                     let operator = label(&operator.name);
                     push(text, format_args!("{name}{{graph=\"{graph}\",operator=\"{operator}\"}} {}\n", count(counts)));
                 }
+            }
+        }
+    }
+}
+
+/// What comes over the links from other edges. Without links nothing is told of them.
+fn push_links(graphs: &[(String, Arc<DeployedGraph>)], text: &mut String) {
+    type Count = fn(&EdgeLink, &LinkTopic) -> u64;
+    const COUNTS: [(&str, &str, &str, Count); 5] = [
+        ("bodkin_graph_link_up", "gauge", "1 while a graph hears this topic of another edge, 0 while it does not.", |link, _| {
+            (link.state() == LinkState::Up).into()
+        }),
+        ("bodkin_graph_link_received_total", "counter", "Events that have come from another edge.", |_, topic| {
+            topic.received.load(Relaxed)
+        }),
+        ("bodkin_graph_link_lost_total", "counter", "Events of another edge that are missing.", |_, topic| topic.lost.load(Relaxed)),
+        ("bodkin_graph_link_exceeded_total", "counter", "Rows of missing events that were longer than the link tolerates.", |_, topic| {
+            topic.exceeded.load(Relaxed)
+        }),
+        ("bodkin_graph_link_refused_total", "counter", "Events of another edge that cannot be taken.", |_, topic| {
+            topic.refused.load(Relaxed)
+        }),
+    ];
+    for (name, kind, help, count) in COUNTS {
+        push(text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        for (graph, deployed) in graphs {
+            for (link, topic) in deployed.links.iter().flat_map(|link| link.topics.iter().map(move |topic| (link, topic))) {
+                let (edge, topic_name) = (label(&link.edge), label(&topic.topic));
+                let labels = format_args!("graph=\"{graph}\",edge=\"{edge}\",topic=\"{topic_name}\"");
+                push(text, format_args!("{name}{{{labels}}} {}\n", count(link, topic)));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Graphs in the shard: events of their suppliers' topics go in when they are handed to subscribers, and results go on as events of the outputs' topics, named after what they are
 //! made of.
 
+mod carried;
 mod keep;
 
 use std::ops::Range;
@@ -8,7 +9,6 @@ use std::ops::Range;
 use bodkin_arrowhead::{
     caller::Authorized,
     publication::{self, JsonText, Publication},
-    record::SystemId,
     utc::UtcTime,
 };
 use bodkin_broker::{
@@ -143,7 +143,9 @@ impl Graphs {
         self.readers.iter_mut().for_each(Vec::clear);
         for (at, deployed) in self.deployed.iter().enumerate() {
             let subscribes = |supplier: &usize| deployed.keeping.as_ref().is_some_and(|keeping| keeping.subscribes(*supplier));
-            for (supplier, topic) in deployed.suppliers.iter().enumerate().filter(|(supplier, _)| !subscribes(supplier)) {
+            let is_fetched = |supplier: &usize| deployed.deployment.link_of(SupplierId::of(*supplier)).is_some();
+            let own = |(supplier, _): &(usize, &TopicId)| !subscribes(supplier) && !is_fetched(supplier);
+            for (supplier, topic) in deployed.suppliers.iter().enumerate().filter(own) {
                 let place = topic.0 as usize;
                 if place >= self.readers.len() {
                     self.readers.resize_with(place + 1, Vec::new);
@@ -193,6 +195,7 @@ impl Shard {
     fn graph_begins(&mut self, at: usize) {
         self.begin_keeping(at);
         self.graphs.list_readers();
+        self.graphs.deployed[at].deployment.fetch();
     }
 
     /// Has a successor run as soon as the rounds of the graph before are over.
@@ -220,6 +223,7 @@ impl Shard {
                 self.round_is_over(at, job, ended);
             }
             self.replace_graph(at);
+            self.supply_carried(at);
         }
         self.graphs.hold(self.clock.now, self.clock.utc_ns_of(self.clock.broker()), &self.context.realtime);
     }
@@ -265,7 +269,7 @@ impl Shard {
         let Record { lead, begin_ns, is_marked, .. } = result.record;
         let event_type = JsonText::write(&self.scratch.event_type, &mut texts.event_type_literal);
         let payload = JsonText::write(&texts.payloads[result.payload.clone()], &mut texts.payload_literal);
-        let source = SystemId(lead.publisher.0.cast_signed());
+        let source = self.graphs.deployed[at].deployment.source(lead.publisher, &self.context.store.snapshot());
         let (processing, cause) = self.begin_process(&result.made);
         let caused = cause.as_ref().map(|cause| (cause, &mut texts.metadata));
         let publication = publication::derived(event_type, payload, is_marked, source, UtcTime::from_unix_nanos(begin_ns), caused);
@@ -313,7 +317,7 @@ mod tests {
     use bodkin_operators::Keys;
 
     use super::*;
-    use crate::graph::{GraphCounts, GraphTable, parse};
+    use crate::graph::{Carriers, GraphCounts, GraphTable, parse};
 
     /// A graph whose workers are real-time threads.
     fn deployed(realtime: &Arc<Realtime>) -> Deployed {
@@ -323,7 +327,9 @@ mod tests {
         let file = parse(text).expect("it is a graph");
         let (_, inbox) = Shard::inbox().expect("there is an inbox");
         let (counts, table) = (Arc::new(GraphCounts::of(1)), Arc::<GraphTable>::default());
-        let mut deployment = Deployment::start(&file, &Keys::default(), counts, realtime, &inbox, &table).expect("it starts");
+        let mut deployment =
+            Deployment::start(&file, &Keys::default(), counts, (Vec::new(), Carriers::default()), realtime, &inbox, &table)
+                .expect("it starts");
         deployment.look();
         assert!(deployment.preempts());
         Deployed { deployment, suppliers: vec![TopicId(0)], outputs: vec![TopicId(1)], keeping: None, successor: None }

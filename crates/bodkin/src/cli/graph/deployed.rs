@@ -33,7 +33,12 @@ pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<
     for graph in &graphs.data {
         let GraphState { taken, published, marked, shed, late, lost, failed, .. } = graph;
         let [taken, published, marked, shed, late, lost, failed] = [taken, published, marked, shed, late, lost, failed].map(u64::to_string);
-        let state = if graph.suspended.is_some() { "stands still" } else { "runs" }.to_owned();
+        let down = graph.links.iter().find(|link| link.down.is_some());
+        let state = match (&graph.suspended, down) {
+            (Some(_), _) => "stands still".to_owned(),
+            (None, Some(link)) => format!("inputs late: no {} from {}", link.topic, link.edge),
+            (None, None) => "runs".to_owned(),
+        };
         let operators = graph.operators.to_string();
         table.push([graph.name.clone(), graph.declared_by.clone(), operators, taken, published, marked, shed, late, lost, failed, state]);
     }

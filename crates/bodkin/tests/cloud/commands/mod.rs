@@ -6,6 +6,7 @@ mod certificates;
 mod database;
 mod deliveries;
 mod doctor;
+pub mod edges;
 mod events;
 mod fleet;
 mod graphs;

@@ -3,6 +3,7 @@
 mod certificates;
 mod commands;
 mod connections;
+mod edges;
 mod encrypted_authority;
 mod gatekeeper;
 mod graphs;

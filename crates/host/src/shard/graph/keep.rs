@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use bodkin_broker::{
-    Attachment, BackupStanding, EventId, Input, Overflow, StreamIdentity, SubscriptionKey, TopicId, Work,
+    Attachment, BackupStanding, EventId, Incarnation, Input, Overflow, PublisherId, Sequence, StreamIdentity, SubscriptionKey, TopicId,
+    Work,
     graph::{Cover, SupplierId, Taken, checkpoint::Checkpoint},
     wire::{LINK_FRAME_BYTES_MAX, Replication, TEXT_BYTES_MAX, Watermark},
 };
@@ -23,6 +24,8 @@ const CHECKPOINT_WITHIN_NS: u64 = 100_000_000;
 const BACKLOG_SHARE: u32 = 4;
 /// Longest checkpoint: one frame, less its other fields.
 const CHECKPOINT_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - TEXT_BYTES_MAX - 64;
+/// One is due with so many events of a publisher that came over a link: the edge that has made them keeps them meanwhile.
+const LINK_BACKLOG: u64 = 8;
 /// When a checkpoint is tried again for which the channel had no room.
 const RETRY_AFTER_NS: u64 = 1_000_000;
 /// What is kept for a graph is kept for so long while it is not deployed, or its checkpoints do not arrive.
@@ -61,6 +64,16 @@ impl Keeping {
     /// Whether the events of a supplier come by a subscription.
     pub fn subscribes(&self, supplier: usize) -> bool {
         self.keys[supplier].is_some()
+    }
+
+    /// Whether the graph of the leader before has taken an event.
+    pub fn has(&self, supplier: SupplierId, publisher: PublisherId, incarnation: Incarnation, sequence: Sequence) -> bool {
+        self.cover.has(supplier, publisher, incarnation, sequence)
+    }
+
+    /// Notes an event of a link; whether it is acknowledged later.
+    pub fn take(&mut self, now: bodkin_broker::Instant, event: Taken) -> bool {
+        self.cover.take(now, event)
     }
 
     /// Notes an event of a supplier of which nothing is kept: the next checkpoint has what came of it.
@@ -137,7 +150,11 @@ impl Shard {
         let name = deployment.graph().name.clone();
         let terms: Vec<_> =
             suppliers.iter().map(|topic| self.broker.terms_of(*topic).filter(|terms| terms.replicate_within_ns.is_some())).collect();
-        let held_max = terms.iter().map(|terms| terms.map_or(0, |terms| u64::from((terms.backlog_max.get() / BACKLOG_SHARE).max(1))));
+        let is_fetched = |supplier: usize| deployment.link_of(SupplierId::of(supplier)).is_some();
+        let held_max = terms.iter().enumerate().map(|(supplier, terms)| match terms {
+            _ if is_fetched(supplier) => LINK_BACKLOG,
+            terms => terms.map_or(0, |terms| u64::from((terms.backlog_max.get() / BACKLOG_SHARE).max(1))),
+        });
         let within_ns = terms.iter().flatten().filter_map(|terms| terms.replicate_within_ns).min();
         let mut cover = Cover::new(held_max, within_ns.map_or(CHECKPOINT_WITHIN_NS, |within_ns| (within_ns / 2).min(CHECKPOINT_WITHIN_NS)));
         let awaited = self.graphs.checkpoints.awaited.remove(&*name);
@@ -169,7 +186,7 @@ impl Shard {
         let mut keys = Vec::new();
         for supplier in 0..self.graphs.deployed[at].suppliers.len() {
             let (id, topic) = (SupplierId::of(supplier), self.graphs.deployed[at].suppliers[supplier]);
-            if !cover.keeps(id) {
+            if !cover.keeps(id) || self.graphs.deployed[at].deployment.link_of(id).is_some() {
                 keys.push(None);
                 continue;
             }
@@ -271,7 +288,7 @@ impl Shard {
     }
 
     /// Acknowledges what graphs have taken of which no checkpoint will arrive.
-    fn let_graphs_go(&mut self) {
+    pub(super) fn let_graphs_go(&mut self) {
         let is_out = self.nothing_will_arrive();
         let mut told = std::mem::take(&mut self.graphs.checkpoints.told);
         for at in 0..self.graphs.deployed.len() {
@@ -287,7 +304,11 @@ impl Shard {
     fn acknowledge_suppliers(&mut self, at: usize, told: &mut Vec<Taken>) {
         let now = self.clock.broker();
         for Taken { supplier, publisher, incarnation, through } in told.drain(..) {
-            let Deployed { suppliers, keeping, .. } = &self.graphs.deployed[at];
+            let Deployed { deployment, suppliers, keeping, .. } = &self.graphs.deployed[at];
+            if let Some(link) = deployment.link_of(supplier) {
+                link.acknowledge(supplier, publisher, incarnation, through);
+                continue;
+            }
             let subscription = keeping.as_ref().and_then(|keeping| keeping.keys[supplier.index()]);
             let stream = self.broker.stream(&StreamIdentity { topic: suppliers[supplier.index()], publisher, incarnation });
             if let (Some(subscription), Some(stream)) = (subscription, stream) {

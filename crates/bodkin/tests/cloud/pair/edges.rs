@@ -1,0 +1,74 @@
+//! A graph over two edges, of which the one that fetches is a pair: its next leader finds the other edge, and goes on where the graph's checkpoint is.
+
+use std::{collections::BTreeMap, fs, thread, time::Duration};
+
+use bodkin_broker::{EventId, Sequence};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use super::nodes::{Node, Pair};
+use crate::commands::edges::TWO;
+use crate::real_time_client::topic;
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::{Launch, System};
+use crate::support::patience::eventually;
+use crate::support::sse::EventStream;
+use crate::zmtp::address;
+
+/// No mean may be missed.
+const MEANS: &str = "[[topic]]\nevent_type = \"line-mean\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n";
+const EVENTS: u64 = 40;
+
+fn means(node: &Node) -> EventStream {
+    EventStream::open_on(
+        node.connect(System::EventHandler).expect("a connection"),
+        "/eventhandler/subscription?eventtype=line-mean&since=0",
+        &[],
+    )
+}
+
+/// What has been heard, by its number; one number has one mean.
+fn heard(streams: &[&EventStream]) -> BTreeMap<Sequence, f64> {
+    let mut heard = BTreeMap::new();
+    for event in streams.iter().flat_map(|stream| stream.wait_for(stream.count())) {
+        let (Ok(id), Ok(mean)) = (event.id.parse::<EventId>(), event.data.parse::<f64>()) else { continue };
+        let other = heard.insert(id.sequence, mean).unwrap_or(mean);
+        assert!((other - mean).abs() < 1e-9, "{id} is {other} and {mean}");
+    }
+    heard
+}
+
+#[test]
+fn the_next_leader_of_a_pair_fetches_what_the_one_before_had_not_safe() {
+    let place = TempDir::new().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("text").to_owned()
+    };
+    let (file, config) = (write("line.toml", TWO), write("press.toml", &topic("over-smooth", "")));
+    let press = Launch::new().flags(["--config", &config, "--graphs", &file, "--edge", "press"]).start();
+    press.register_system("sensor", 1);
+    let keys = format!("graphs = [\"{file}\"]\nedge = \"office\"\nedges = [\"press={}\"]\n", address(&press));
+    let (_pair, _witness, mut backup, primary) = Pair::protected_with(&keys, MEANS);
+    let is_up = |node: &Node| node.gauge("bodkin_graph_link_up{graph=\"line\",edge=\"press\",topic=\"OVER-SMOOTH\"}") == 1;
+    assert!(eventually(|| is_up(&primary)), "{}", primary.said());
+    let publish = |value: u64| {
+        press.post("/eventhandler/publish", &event("speed", system("sensor", 1), &value.to_string())).expect_status(200);
+        thread::sleep(Duration::from_millis(25));
+    };
+    let before = means(&primary);
+    (1..=EVENTS / 2).for_each(&publish);
+    before.wait_for(2);
+    primary.signal(Signal::SIGKILL);
+    (EVENTS / 2 + 1..=EVENTS).for_each(&publish);
+    backup.served();
+    let behind = means(&backup);
+    let all = || heard(&[&before, &behind]);
+    assert!(eventually(|| all().len() as u64 == EVENTS), "{:?} {}", all(), backup.said());
+    // The mean of a value and the one in front of it, by a filter that never stopped.
+    for (number, mean) in (1..=EVENTS).zip(all().into_values()) {
+        let expected = if number == 1 { 1.0 } else { number as f64 - 0.5 };
+        assert!((mean - expected).abs() < 1e-9, "{number}: {mean}, and not {expected}");
+    }
+}

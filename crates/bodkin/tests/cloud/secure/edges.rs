@@ -1,0 +1,69 @@
+//! A graph over two edges in secure mode: one comes to the other with a key of a system there, and hears by the rules there.
+
+use std::fs;
+
+use bodkin_arrowhead::name::SystemName;
+use bodkin_trust::{TrustDirectory, curve, file, tls::now};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{allow, register, register_publisher};
+use crate::commands::edges::TWO;
+use crate::real_time_client::topic;
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::System;
+use crate::support::patience::eventually;
+use crate::support::secure::{Client, SecureCloud};
+use crate::support::sse::EventStream;
+use crate::zmtp::address;
+
+/// The links of the only graph of a cloud.
+fn links(secure: &SecureCloud) -> Value {
+    Client::system("sysop").expect(&secure.cloud, "GET", "/api/v1/graphs", None, 200).json()["data"][0]["links"][0].clone()
+}
+
+#[test]
+fn an_edge_comes_with_a_key_of_the_other_one_and_hears_by_its_rules() {
+    let place = TempDir::new().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).expect("written");
+        path.to_str().expect("text").to_owned()
+    };
+    // Without a bound on losses: what may not be heard is not waited for.
+    let (file, config) = (write("line.toml", TWO), write("press.toml", &topic("over-smooth", "")));
+    let press = SecureCloud::start(["--config", &config, "--graphs", &file, "--edge", "press"]);
+    let sensor = Client::system("sensor");
+    let source = register_publisher(&press.cloud, &sensor, "sensor");
+    let edge = register(&press.cloud, &Client::system("office"), &system("office", 2));
+    let directory = TrustDirectory::new(press.trust(""));
+    let pair = curve::generate().expect("a pair");
+    directory.bind_curve_key(&SystemName::from_stored("office"), Some(pair.public()), now()).expect("it is bound");
+    press.cloud.signal(Signal::SIGHUP);
+    let own = place.path().join("office.curve");
+    file::write_private(&own, curve::certificate_file(&pair).as_bytes()).expect("written");
+    let server = curve::read_pair(&directory.server_pair()).expect("the cloud has a pair").public().to_string();
+    let at = format!("press={} {server}", address(&press.cloud));
+    let office = SecureCloud::start(["--graphs", &file, "--edge", "office", "--edges", &at, "--edge-curve", own.to_str().expect("text")]);
+    assert!(eventually(|| links(&office)["down"].is_null()), "{} {}", links(&office), office.cloud.stderr());
+
+    // Whoever hears the press's sensors at the office may hear the system that is called as the press.
+    let at_office = register_publisher(&office.cloud, &Client::system("press"), "press");
+    let display = Client::system("display");
+    let display_id = register(&office.cloud, &display, &system("display", 1));
+    allow(&office.cloud, display_id, at_office);
+    let target = "/eventhandler/subscription?eventtype=line-mean&system_name=display&address=127.0.0.1&port=1";
+    let hears = EventStream::open_on(display.connect(office.cloud.address(System::EventHandler)).expect("a connection"), target, &[]);
+    let publish = |value: &str| {
+        let body = event("speed", system("sensor", 1), value);
+        sensor.expect(&press.cloud, "POST", "/eventhandler/publish", Some(&body), 200);
+    };
+    publish("1");
+    assert_eq!(links(&office)["received"], json!(0), "there is no rule");
+    allow(&press.cloud, edge, source);
+    publish("3");
+    publish("5");
+    let means: Vec<String> = hears.wait_for(2).into_iter().map(|event| event.data).collect();
+    assert_eq!(means, ["3.0", "4.0"]);
+}
