@@ -195,7 +195,7 @@ impl Api {
     fn show_fleet(&self) -> Answer {
         match &self.fleet {
             Some(fleet) => Answer::json(200, &fleet.view()),
-            None => Answer::problem(404, "No fleet", "Nothing is forwarded to a fleet: the configuration has no table [fleet]."),
+            None => Answer::problem(404, "Nothing is forwarded to a fleet: the configuration has no table [fleet]."),
         }
     }
 
