@@ -56,6 +56,11 @@ impl Settings {
         };
         let mut others = Vec::new();
         if node == Node::First {
+            if peer.is_empty() {
+                bail!(
+                    "--role primary needs --peer, where the Backup listens for it (its --pair-listen, {PAIR_LISTEN} unless that says otherwise), and best a --witness, too"
+                );
+            }
             others.push((Node::Second, address(peer, "--peer")?));
         }
         let mode = match witness {
@@ -180,7 +185,8 @@ mod tests {
         let cases = [
             (("other", "", ""), "--role is primary or backup"),
             (("", peer, ""), "--role is primary or backup"),
-            (("primary", "", witness), "--peer \"\" is no HOST:PORT"),
+            (("primary", "", witness), "--role primary needs --peer"),
+            (("primary", "nowhere", witness), "--peer \"nowhere\" is no HOST:PORT"),
             (("backup", "", "nowhere"), "--witness \"nowhere\" is no HOST:PORT"),
         ];
         for ((role, peer, witness), expected) in cases {
