@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use bodkin_bench::link::Link;
 use bodkin_nats::forwarder::lane_subject;
 use bodkin_nats::lane::Record;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::servers::{Cluster, PASSWORD};
 use crate::jetstream::read_lane;
+use crate::nodes::{Node, Pair};
+use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::Connection;
 use crate::support::patience::{PATIENCE, eventually};
@@ -29,18 +32,22 @@ fn program(test: &str) -> Option<PathBuf> {
     program
 }
 
-/// A configuration that forwards `heat`, and `alarm` in a lane of its own.
-fn configure(place: &Path, user: &str, ports: &[u16], more: &str) -> PathBuf {
+/// The table that forwards `heat`, and `alarm` in a lane of its own.
+fn table(place: &Path, user: &str, ports: &[u16], more: &str) -> String {
     let password = place.join("password");
     bodkin_trust::file::write_private(&password, PASSWORD.as_bytes()).expect("written");
     let servers: Vec<String> = ports.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
-    let text = format!(
+    format!(
         "[fleet]\nservers = [{}]\nedge = \"edge-7\"\nuser = \"{user}\"\npassword_file = {password:?}\ncreate_replicas = 3\nanswer_wait_ms = 2000\n{more}\n\
          lanes = {{ events = [\"heat\"], alarms = [\"alarm\"] }}\n",
         servers.join(", "),
-    );
+    )
+}
+
+/// A file with this table.
+fn configure(place: &Path, user: &str, ports: &[u16], more: &str) -> PathBuf {
     let config = place.join("bodkin.toml");
-    fs::write(&config, text).expect("written");
+    fs::write(&config, table(place, user, ports, more)).expect("written");
     config
 }
 
@@ -252,4 +259,49 @@ fn a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing() {
     let mut publisher = Publisher::new(&cloud, next);
     publisher.publish("heat", 0);
     has(&cluster, &cloud, "events", ((200..251).collect(), 0));
+    // A topic that is marked while the cloud runs is in the first lane.
+    let topic = json!({"event_type": "press", "period_ms": 1, "fleet": true});
+    let admitted = cloud.post("/api/v1/topics", &topic).expect_status(201).json();
+    assert_eq!(admitted["fleet"], true);
+    publisher.publish("press", 0);
+    has(&cluster, &cloud, "events", ((200..252).collect(), 0));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has() {
+    let name = "the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has";
+    let Some(program) = program(name) else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+    let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
+    let tables = table(place.path(), "edge", &ports, "");
+    let (_pair, _witness, mut backup, primary) = Pair::protected_with("durable_event_types = [\"heat\"]\n", &tables);
+    let register = system("recorder", 1);
+    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&register)).expect("an answer").expect_status(201);
+    let publish = |node: &Node, event_type: &str, numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            let event = event(event_type, system("recorder", 1), &number.to_string());
+            let answer = node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&event));
+            answer.expect("an answer").expect_status(200);
+        }
+    };
+    // Others' events are in the leader's log alone, so that the same event is elsewhere in the other one.
+    publish(&primary, "other", 0..7);
+    publish(&primary, "heat", 0..50);
+    let comes = |node: &Node, through: u64| {
+        let expected = Some(((0..through).collect(), 0));
+        assert!(eventually(|| in_stream(&cluster, "events") == expected), "{:?}: {}", in_stream(&cluster, "events"), node.said());
+    };
+    comes(&primary, 50);
+    links.iter().for_each(Link::cut);
+    publish(&primary, "heat", 50..100);
+    primary.signal(Signal::SIGKILL);
+    links.iter().for_each(Link::mend);
+    backup.served();
+    publish(&backup, "heat", 100..150);
+    comes(&backup, 150);
+    let told = backup.call(System::Monitor, "GET", "/api/v1/fleet", None).expect("an answer").json();
+    assert_eq!((&told["lanes"][0]["epoch"], &told["lanes"][0]["position"]), (&json!(1), &json!(150)), "{told}");
 }
