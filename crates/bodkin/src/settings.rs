@@ -40,7 +40,7 @@ use bodkin_host::{
 use nix::unistd::{AccessFlags, access};
 
 pub use self::options::Settings;
-use self::shared::realtime_at;
+use self::shared::{node_events, realtime_at};
 use crate::{
     forecast::forecast,
     modelling,
@@ -142,6 +142,7 @@ impl Settings {
             backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
+            nats: node_events(&self.node_events.expect(all), database.is_some())?,
             realtime_at: realtime_at(self.realtime_at.expect(all), database.is_some())?,
             database,
             listen,

@@ -34,6 +34,7 @@ use crate::{
     job::JobSchedule,
     limits::Limits,
     log_book::LogBook,
+    node_events::NatsPlace,
     pair::PairHandle,
     quality::Forecast,
     realtime::Realtime,
@@ -112,6 +113,8 @@ pub struct HostConfig {
     pub data: PathBuf,
     /// The database that this node shares with others; `None`: its own one, in `data`.
     pub database: Option<DatabasePlace>,
+    /// By what best-effort events go from node to node of those that share a database; `None`: they do not.
+    pub nats: Option<NatsPlace>,
     /// Where real-time topics and graphs are served, for nodes that share a database and do not: Service Registries, HOST:PORT each.
     pub realtime_at: Vec<String>,
     /// Address to listen on.
@@ -215,6 +218,7 @@ impl HostConfig {
         Self {
             data: data.into(),
             database: None,
+            nats: None,
             realtime_at: Vec::new(),
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),

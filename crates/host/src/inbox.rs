@@ -12,6 +12,7 @@ use crate::{
     api::{TopicState, streams::Streams},
     channel::Channel,
     graph::{CarriedEvent, Deployment, EdgeLink},
+    node_events::NodeEvent,
     pair::News,
     replay::Chunk,
     security::Peer,
@@ -105,6 +106,13 @@ pub enum Message {
         event: Box<RelayedEvent>,
         /// Why it was not taken.
         done: oneshot::Sender<Result<(), ArrowheadError>>,
+    },
+    /// Events of the other nodes of this cloud.
+    FromNodes {
+        /// In their order.
+        events: Vec<NodeEvent>,
+        /// Told when they are delivered.
+        done: oneshot::Sender<()>,
     },
     /// An event type is a real-time topic from now on, or one with other terms.
     Admit {

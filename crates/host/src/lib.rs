@@ -34,6 +34,7 @@ pub mod listening;
 pub mod live;
 pub mod log_book;
 pub mod monitor;
+pub mod node_events;
 pub mod onboarding;
 pub mod own_services;
 pub mod pair;
@@ -74,6 +75,7 @@ pub use crate::{
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,
+    node_events::{NatsPlace, NoNats},
     pulse::Pulse,
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},

@@ -38,6 +38,7 @@ use crate::{
     gatekeeper::DialogueCounts,
     listener::Traffic,
     live::{self, Board},
+    node_events::Crossing,
     pair::PairHandle,
     push::delivery::State,
     relay::server::RelayServer,
@@ -128,6 +129,8 @@ pub struct Monitor {
     pub traffic: Arc<Traffic>,
     /// The shard's counts.
     pub events: Arc<EventCounts>,
+    /// By what accepted events go to the other nodes of this cloud.
+    pub crossing: Option<Crossing>,
     /// Bodkin's own interface.
     pub api: Api,
     /// The node of the reliable pair; `None` of a cloud by itself.
@@ -309,6 +312,7 @@ impl Monitor {
         let gauges = gauges.chain([self.graphs_suspended()]).chain(self.certificates_end());
         let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
         let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
+        let gauges = gauges.chain(self.crossing.iter().flat_map(Crossing::gauges));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
         gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
     }
@@ -362,6 +366,7 @@ impl Monitor {
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
         let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
+        let counted = counted.chain(self.crossing.iter().flat_map(Crossing::counters));
         counted.chain(shared::counters(&self.store)).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
     }
 

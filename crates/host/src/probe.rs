@@ -217,7 +217,7 @@ fn around(duration: Duration) -> Duration {
 }
 
 /// Any part of a duration, each as likely: the standard library's hashers begin with a random number.
-fn random_part(duration: Duration) -> Duration {
+pub(crate) fn random_part(duration: Duration) -> Duration {
     duration.mul_f64(RandomState::new().hash_one(0) as f64 / u64::MAX as f64)
 }
 

@@ -217,6 +217,8 @@ pub struct Server {
     shard: ShardThread,
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
+    /// Carries events between the nodes of a shared database.
+    carrier: Option<Task<()>>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
     trust_watch: Option<Task<()>>,
     /// Tells the audit log of repeated denials.
@@ -268,6 +270,8 @@ impl Server {
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::new(config.security.is_some()));
+        let node_events = elsewhere::node_events(config, &opened.store, &inbox);
+        let (carrier, crossing) = node_events.unzip();
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -328,6 +332,7 @@ impl Server {
             stages: stages.clone(),
             traffic: traffic.clone(),
             events: counts.clone(),
+            crossing: crossing.clone(),
             api: Api {
                 store: opened.store.clone(),
                 control: control.clone(),
@@ -374,6 +379,7 @@ impl Server {
             gate: gate.clone(),
             control: requests,
             push,
+            crossing,
             replay: log_reader.map(|log| ReplayContext {
                 store: opened.store.clone(),
                 log,
@@ -410,6 +416,7 @@ impl Server {
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
         let denials_told = tokio::spawn(audit.clone().tell_repeats());
+        let carrier = carrier.map(|carrier| tokio::spawn(carrier.run()));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let stopping = Arc::<Stopping>::default();
         let doors = Doors {
@@ -459,6 +466,7 @@ impl Server {
             stopping,
             shard,
             answerer,
+            carrier,
             trust_watch,
             denials_told,
             lead,
@@ -510,6 +518,7 @@ impl Server {
         self.answerer.abort();
         self.denials_told.abort();
         self.monitor.api.audit.tell_rest().await;
+        self.carrier.iter().for_each(Task::abort);
         let (audit, store) = (self.audit, &self.opened.store);
         let has_led = self.leading.is_some();
         if let Some(leading) = self.leading {

@@ -11,6 +11,7 @@ mod connection;
 mod delivering;
 mod drain;
 mod failover;
+mod from_nodes;
 mod graph;
 mod guarantee;
 mod hand_over;
@@ -86,6 +87,7 @@ use crate::{
     limits::Limits,
     listening::CLOUD_EVENTS,
     monitor::EventCounts,
+    node_events::Crossing,
     pair::primary::Primary,
     problem,
     push::PushContext,
@@ -152,6 +154,8 @@ pub struct ShardContext {
     pub control: mpsc::Sender<ControlRequest>,
     /// What push tasks need.
     pub push: PushContext,
+    /// By what accepted events go to the other nodes of this cloud; `None`: they do not.
+    pub crossing: Option<Crossing>,
     /// What replays need; `None` where there is no event log.
     pub replay: Option<ReplayContext>,
     /// The cloud's certificates; `None` in insecure mode.
@@ -457,6 +461,10 @@ impl Shard {
                     let _ = done.send(admitted);
                 }
                 Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
+                Message::FromNodes { events, done } => {
+                    self.take_from_nodes(&events);
+                    let _ = done.send(());
+                }
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
                 Message::Carried { link, event } => self.take_carried(link, event),
                 Message::Withdraw { graph, done } => {

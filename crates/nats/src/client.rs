@@ -19,8 +19,10 @@ pub const REQUESTS_MAX: usize = 1024;
 pub const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes that wait to be written, beyond which the server is given up: it makes us answer, and does not read.
 pub const OUT_BYTES_STUCK: usize = 16 * 1024 * 1024;
-/// The number of the one subscription, that of answers.
+/// The number of the subscription to answers.
 const INBOX_NUMBER: u64 = 1;
+/// That of what is listened to.
+const HEARD_NUMBER: u64 = 2;
 /// The status of a request that nobody listens to.
 const NO_RESPONDERS: u16 = 503;
 
@@ -52,6 +54,8 @@ pub enum Event {
     Open,
     /// An answer.
     Answer(RequestId, Message),
+    /// A message of what is listened to.
+    Heard(Message),
     /// Nobody listens to what the request was sent to: of JetStream, there is no such stream, or no JetStream.
     NobodyListens(RequestId),
     /// No answer has come in time: it is not known what has become of the request.
@@ -125,6 +129,8 @@ enum State {
 #[derive(Debug)]
 pub struct Client {
     options: Options,
+    /// Messages below it are heard.
+    listens: Option<Subject>,
     state: State,
     decoder: Decoder,
     out: Vec<u8>,
@@ -146,6 +152,7 @@ impl Client {
     pub fn new(options: Options, now: Duration) -> Self {
         Self {
             options,
+            listens: None,
             state: State::Begun,
             decoder: Decoder::new(Limits::default()),
             out: Vec::new(),
@@ -157,6 +164,12 @@ impl Client {
             waiting: BTreeMap::new(),
             ends: BTreeSet::new(),
         }
+    }
+
+    /// The same, which hears what others publish one token below this subject.
+    #[must_use]
+    pub fn listening_below(self, subject: Subject) -> Self {
+        Self { listens: Some(subject), ..self }
     }
 
     /// What the server has said of itself.
@@ -189,6 +202,7 @@ impl Client {
             match operation {
                 Operation::Info(info) => self.greet(info, events)?,
                 _ if matches!(self.state, State::Begun) => return Err(Fault::NoGreeting),
+                Operation::Message(message) if message.subscription == HEARD_NUMBER => events.push(Event::Heard(message)),
                 Operation::Message(message) => self.answered(message, events),
                 Operation::Ping => {
                     if self.out.len() > OUT_BYTES_STUCK {
@@ -224,6 +238,9 @@ impl Client {
             let Options { name, credentials, is_encrypted, inbox, .. } = &self.options;
             connect(&Connect::new(name, credentials, *is_encrypted), &mut self.out);
             subscribe(inbox, true, INBOX_NUMBER, &mut self.out);
+            if let Some(subject) = &self.listens {
+                subscribe(subject, true, HEARD_NUMBER, &mut self.out);
+            }
             ping(&mut self.out);
             self.state = State::Greeting;
         }
@@ -258,7 +275,7 @@ impl Client {
         }
         let request = RequestId(self.next_request);
         let reply = Subject::new(&format!("{}.{}", self.options.inbox, request.0)).expect("a number is a token");
-        self.send(subject, &reply, headers, payload)?;
+        self.send(subject, Some(&reply), headers, payload)?;
         self.next_request += 1;
         let end = now + wait_max;
         self.waiting.insert(request, end);
@@ -266,14 +283,22 @@ impl Client {
         Ok(request)
     }
 
-    fn send(&mut self, subject: &Subject, reply: &Subject, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
+    /// Sends a message that has no answer: whoever listens now hears it, once at the most.
+    ///
+    /// # Errors
+    /// It is not taken.
+    pub fn publish(&mut self, subject: &Subject, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
+        self.send(subject, None, headers, payload)
+    }
+
+    fn send(&mut self, subject: &Subject, reply: Option<&Subject>, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
         let Some(info) = self.info.as_ref().filter(|_| self.is_open()) else { return Err(NotTaken::Closed) };
         if self.out.len() > OUT_BYTES_MAX {
             return Err(NotTaken::Full);
         }
         let bytes_max = info.max_payload;
         let begin = self.out.len();
-        publish(subject, Some(reply), headers, payload, &mut self.out);
+        publish(subject, reply, headers, payload, &mut self.out);
         // The line is not counted by the server; a message that has room with it has room.
         let bytes = self.out.len() - begin;
         if bytes > bytes_max {

@@ -229,6 +229,8 @@ impl Forwarder {
                 Event::NoAnswer(request) => self.end(request, Err(Refusal::NoAnswer), now, backlogs, told),
                 Event::Refused(words) => told.push(Told::Refused(words)),
                 Event::Leaving => told.push(Told::Leaving),
+                // Its connection listens to nothing.
+                Event::Heard(_) => {}
             }
         }
     }

@@ -144,6 +144,14 @@ impl Store {
         }
     }
 
+    /// What this node is called among those that share the database, and their cloud among all; `None`: the database is its own.
+    pub fn shared_names(&self) -> Option<(&str, &str)> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Shared(shared) => Some(shared.names()),
+        }
+    }
+
     /// Whether this node does what is to be done once in the cloud, now and then.
     pub fn is_keeper(&self) -> bool {
         match &self.source {

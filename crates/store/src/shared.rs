@@ -46,6 +46,8 @@ const NODE_FILE: &str = "node";
 pub(crate) struct Shared {
     place: DatabasePlace,
     node: String,
+    /// Drawn once for the database: 32 hexadecimal digits.
+    cloud: String,
     /// The last commit that the published snapshot has. Held while one is published.
     number: Mutex<i64>,
     snapshot: Arc<ArcSwap<Snapshot>>,
@@ -92,6 +94,11 @@ impl Shared {
     /// How this node stands with the database.
     pub(crate) fn standing(&self) -> Standing {
         self.standings.told()
+    }
+
+    /// What this node is called, and its cloud.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        (&self.node, &self.cloud)
     }
 
     /// Has the other nodes told of this one; what is said first counts.
@@ -144,11 +151,12 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
     let session = Session::connect(place, &node, "follows").map_err(|error| refused(&error))?;
     schema::prepare(&session, &node).map_err(|error| refused(&error))?;
+    let cloud = session.one("SELECT cloud FROM shared", ()).map_err(|error| refused(&error))?.unwrap_or_default();
     let (number, snapshot) = begin(&session).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
     let (standings, reader) = (Standings::default(), Mutex::default());
     let (number, place, place_told) = (Mutex::new(number), place.clone(), OnceLock::new());
-    let shared = Arc::new(Shared { place, node, number, snapshot: snapshot.clone(), standings, place_told, reader });
+    let shared = Arc::new(Shared { place, node, cloud, number, snapshot: snapshot.clone(), standings, place_told, reader });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());

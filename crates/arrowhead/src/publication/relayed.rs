@@ -23,6 +23,23 @@ pub fn relayed<'a>(
     Ok(Authorized::new(publication))
 }
 
+/// An event that another node of this cloud has accepted, by the same rules and rows; who may hear its source there may hear it here. On success `scratch.event_type` names
+/// the topic.
+///
+/// # Errors
+/// It is no event.
+pub fn of_node<'a>(
+    event: &'a str,
+    source: SystemId,
+    time: UtcTime,
+    scratch: &mut Scratch,
+) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
+    let refused = |error: serde_json::Error| ArrowheadError::invalid_parameter(format!("The event of another node: {error}."));
+    let publication = Publication::reread(event, source, time).map_err(refused)?;
+    fold_event_type(publication.event_type, &mut scratch.event_type)?;
+    Ok(Authorized::new(publication))
+}
+
 /// When an event says that it was made; `None`: it does not, or in no form that is known.
 pub fn told_time(event: &str) -> Option<UtcTime> {
     let form: super::PublishForm<'_> = json::parse_object(event).ok()?;

@@ -85,6 +85,8 @@ settings! {
     data: PathBuf = "BODKIN_DATA",
     /// Database that several nodes of one cloud share: postgres://USER:PASSWORD@HOST:PORT/DATABASE; empty: this node's own, in the data directory
     @secret database: String = "BODKIN_DATABASE",
+    /// With a shared database: NATS, by which best-effort events go from node to node: nats://USER:PASSWORD@HOST:PORT,HOST:PORT; empty: they do not
+    @secret node_events: String = "BODKIN_NODE_EVENTS",
     /// With a shared database: the Service Registries (HOST:PORT) of the reliable pair that serves this plant's real-time topics and graphs, to which clients are sent
     @list realtime_at: Vec<String> = "BODKIN_REALTIME_AT",
     /// Take data over that was written in the other mode, secure or insecure, as it is
@@ -293,6 +295,7 @@ impl Settings {
             insecure: Some(false),
             data: Some(DEFAULT_DATA.into()),
             database: Some(String::new()),
+            node_events: Some(String::new()),
             realtime_at: Some(Vec::new()),
             adopt_data: Some(false),
             trust: Some(PathBuf::new()),

@@ -1,7 +1,7 @@
 //! The database that several nodes share, and what does not go with it.
 
 use anyhow::{Context, bail};
-use bodkin_host::DatabasePlace;
+use bodkin_host::{DatabasePlace, NatsPlace};
 
 use super::Settings;
 
@@ -24,6 +24,17 @@ impl Settings {
             );
         }
         Ok(Some(place))
+    }
+}
+
+/// By what best-effort events go from node to node.
+pub fn node_events(url: &str, is_shared: bool) -> anyhow::Result<Option<NatsPlace>> {
+    match url.trim() {
+        "" => Ok(None),
+        _ if !is_shared => {
+            bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
+        }
+        url => Ok(Some(NatsPlace::parse(url).context("--node-events")?)),
     }
 }
 
@@ -51,6 +62,14 @@ pub fn realtime_at(places: Vec<String>, is_shared: bool) -> anyhow::Result<Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_go_from_node_to_node_only_where_there_are_several() {
+        assert!(node_events(" ", false).unwrap().is_none());
+        assert_eq!(node_events("nats://a:b@one", true).unwrap().unwrap().to_string(), "nats://one:4222");
+        assert!(node_events("nats://one", false).unwrap_err().to_string().contains("share a database"));
+        assert!(format!("{:#}", node_events("http://one", true).unwrap_err()).contains("nats://USER"));
+    }
 
     #[test]
     fn where_real_time_topics_are_served_is_a_list_of_places() {

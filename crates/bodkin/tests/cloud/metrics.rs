@@ -10,7 +10,8 @@ const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
 const RUNBOOK: &str = include_str!("../../../../docs/monitoring/README.md");
 const GRAFANA: &str = include_str!("../../../../docs/monitoring/grafana.json");
 /// What only a node of a pair has, one that shares its database, or one that forwards.
-const OF_SEVERAL: [&str; 13] = [
+const OF_SEVERAL: [&str; 14] = [
+    "bodkin_node_events_connected",
     "bodkin_nodes_silent",
     "bodkin_nodes_other_release",
     "bodkin_database_clock_difference_seconds",

@@ -25,6 +25,7 @@ mod keytool;
 mod mariadb;
 mod maven;
 mod network;
+mod node_events;
 #[allow(dead_code)]
 #[path = "../cloud/pair/nodes.rs"]
 mod nodes;

@@ -1,7 +1,7 @@
 //! One cloud of several nodes on a PostgreSQL server: the binary, as an operator starts it.
 
 #[path = "../../../store/tests/peers/server.rs"]
-mod server;
+pub mod server;
 
 use std::path::Path;
 use std::process::{Command, Output};

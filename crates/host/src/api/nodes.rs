@@ -61,7 +61,8 @@ fn view<'n>(row: &'n NodeRow, nodes: &Nodes, is_away: bool, since_read: Duration
         seen_at: seen.whole_seconds(),
         commit: *commit,
         clock_ahead_ms: clock_ahead_us / 1_000,
-        keeper: *is_keeper,
+        // One that is silent has left that to another.
+        keeper: *is_keeper && state != "silent",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::core_service::CoreSystem;
-use bodkin_store::event_log::EventLogReader;
+use bodkin_store::{Store, event_log::EventLogReader};
 
 use super::StartError;
 use crate::{
@@ -12,6 +12,8 @@ use crate::{
     fleet::{self, FleetState},
     gatekeeper::Gatekeeper,
     gateway::{Gateway, SecureEnds},
+    inbox::Inbox,
+    node_events::{Carrier, Crossing},
     relay::{Dialer, Relays},
     security::{Security, Trust},
     trace::{Traces, exporter::Exporter},
@@ -47,6 +49,12 @@ pub(super) fn traces(config: &HostConfig, trust: Option<&Trust>) -> (Option<Arc<
     tracing::info!(collector = %wanted.collector, instance, "traces are told");
     let exporter = Exporter::start(traces.clone(), ended, wanted.collector.clone(), instance);
     (Some(traces), Some(exporter))
+}
+
+/// What carries events between the nodes of a shared database, and the shard's end of it, where that is configured.
+pub(super) fn node_events(config: &HostConfig, store: &Store, inbox: &Arc<Inbox>) -> Option<(Carrier, Crossing)> {
+    let (node, cloud) = store.shared_names()?;
+    Some(Carrier::new(config.nats.clone()?, cloud, node, inbox.clone()))
 }
 
 /// The Gateway, in a cloud that has one. Relays know the Gatekeeper's key of each cloud, so that is what it shows them, on connections of its own: what a tunnel

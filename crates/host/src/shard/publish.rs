@@ -190,6 +190,9 @@ impl Shard {
             None => self.broker.publish(now, &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?,
         };
         let position = self.append(event, publication);
+        if let Some(crossing) = &self.context.crossing {
+            crossing.send(&self.scratch.event_type, event, self.clock.utc, self.frames.json(publication));
+        }
         self.context.counts.published.fetch_add(1, Relaxed);
         // Added, for push tasks count theirs beside.
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);

@@ -75,6 +75,22 @@ fn a_request_has_one_answer_and_what_nobody_asked_for_is_passed_over() {
 }
 
 #[test]
+fn what_is_listened_to_is_heard_and_what_is_published_waits_for_no_answer() {
+    let mut client = client().listening_below(subject("cloud.events"));
+    assert_eq!(client.publish(&subject("cloud.events.a"), &Headers::default(), b"x"), Err(NotTaken::Closed));
+    hears(&mut client, INFO, Duration::ZERO).expect("it goes on");
+    assert!(says(&mut client).contains("SUB _INBOX.r.* 1\r\nSUB cloud.events.* 2\r\nPING\r\n"));
+    hears(&mut client, "PONG\r\n", Duration::ZERO).expect("it goes on");
+    client.publish(&subject("cloud.events.a"), &Headers::default().with("N", 7), b"x").expect("it is taken");
+    assert_eq!(says(&mut client), "HPUB cloud.events.a 18 19\r\nNATS/1.0\r\nN: 7\r\n\r\nx\r\n");
+    let events = hears(&mut client, "MSG cloud.events.b 2 2\r\nhi\r\n", Duration::ZERO).expect("it goes on");
+    assert!(
+        matches!(&events[..], [Event::Heard(message)] if message.subject == "cloud.events.b" && message.payload == b"hi"),
+        "{events:?}"
+    );
+}
+
+#[test]
 fn a_message_is_taken_as_far_as_the_server_takes_it_and_there_is_room() {
     let mut client = open();
     let too_long = client.request(&subject("a"), &Headers::default(), &[b'x'; 101], Duration::ZERO, SECOND);

@@ -182,12 +182,11 @@ INSERT INTO bodkin.service_interface (id, interface_name, created_at, updated_at
 INSERT INTO bodkin.shared VALUES (1, 1, 0);
 ";
 
-/// What version 2 has beside version 1: the nodes, and the lines of their ledgers of certificates, in the order in which they came.
+/// What version 2 has beside version 1: the nodes, and a name of the cloud's that no other has.
 const NODES: &str = "
 CREATE TABLE bodkin.node (name TEXT PRIMARY KEY, release TEXT NOT NULL, host TEXT NOT NULL, monitor_port BIGINT NOT NULL, secure BOOLEAN NOT NULL,
     started_us BIGINT NOT NULL, commit BIGINT NOT NULL, clock_ahead_us BIGINT NOT NULL, keeper BOOLEAN NOT NULL, seen_at TIMESTAMPTZ NOT NULL);
-CREATE TABLE bodkin.certificate_line (number BIGINT PRIMARY KEY, serial TEXT NOT NULL, action TEXT NOT NULL, line TEXT NOT NULL,
-    UNIQUE (serial, action))";
+ALTER TABLE bodkin.shared ADD COLUMN cloud TEXT NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text)";
 
 /// What is about files and connections of one node: where its deliveries are in its event log, and where its audit log ended. Found in front of what
 /// is shared, by the search path.

@@ -28,6 +28,9 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is("bodkin_nodes_silent").then(|| {
             format!("nodes of this cloud that are silent: {}; look which (above), whether they run and reach the database", number(numbers, "bodkin_nodes_silent"))
         }),
+        (numbers.get("bodkin_node_events_connected") == Some(&0.0)).then(|| {
+            "NATS is not reached: live subscribers at other nodes do not hear what is published here, and those here not what is published there; look whether it runs, and is reached from here".to_owned()
+        }),
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
             let difference = number(numbers, "bodkin_database_clock_difference_seconds");
             format!("this node's clock differs from the shared database's by {difference:.1} s, and what ends at some time ends there at another: have both machines keep time (NTP)")
@@ -121,7 +124,8 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 17] = [
+    const FIRING: [Firing; 18] = [
+        ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
         ("BodkinReleasesDiffer", &[("bodkin_nodes_other_release", 2.0)], "another release than this one: 2"),

@@ -72,6 +72,7 @@ impl Scene {
             traces: None,
         };
         let context = ShardContext {
+            crossing: None,
             store,
             stages: Arc::<Stages>::default(),
             counts,

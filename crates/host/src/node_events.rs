@@ -1,0 +1,172 @@
+//! Best-effort events go from node to node of a cloud that shares a database, by NATS (`docs/design/shared-database.md`, decision 143).
+//!
+//! ```text
+//! shard: an event is accepted ─ try_send ─> queue ─> carrier ══ NATS ══> carriers of the other nodes ─> their shards: live subscribers
+//! ```
+//!
+//! At most once: what NATS does not carry just now is missing at the other nodes, which count it and tell their subscribers. Subscribers by push are
+//! served by the node at which an event is published, from its event log, and hear it there alone.
+
+mod account;
+mod carrier;
+mod place;
+
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
+use bodkin_broker::{EventId, Incarnation, Sequence};
+use tokio::sync::mpsc;
+
+pub use self::{
+    carrier::Carrier,
+    place::{NatsPlace, NoNats},
+};
+
+/// Events that may wait for NATS.
+const WAITING_EVENTS_MAX: usize = 8_192;
+/// Their bytes; one more event may be on top.
+const WAITING_BYTES_MAX: usize = 32 << 20;
+
+/// An event of another node of this cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeEvent {
+    /// Who has published it: systems have the same ids at every node.
+    pub source: SystemId,
+    /// Which numbering of its node's it is numbered in.
+    pub incarnation: Incarnation,
+    /// Which one it is of its publisher and event type there.
+    pub sequence: Sequence,
+    /// When it was accepted there.
+    pub time: UtcTime,
+    /// Its JSON, as subscribers get it.
+    pub event: String,
+    /// Events of the same publisher and event type in front of it that have not come.
+    pub missing: u64,
+}
+
+/// An event on its way out.
+struct Outgoing {
+    event_type: Box<str>,
+    id: EventId,
+    time: UtcTime,
+    json: Box<[u8]>,
+}
+
+/// What is counted since the start.
+#[derive(Debug, Default)]
+pub struct CrossingCounts {
+    /// Whether NATS is reached.
+    pub is_connected: AtomicBool,
+    /// Connections that were lost, and could not be made.
+    pub losses: AtomicU64,
+    /// Events that were sent.
+    pub sent: AtomicU64,
+    /// Events that were not, because too many waited or NATS does not take them.
+    pub unsent: AtomicU64,
+    /// Events of other nodes that have come.
+    pub heard: AtomicU64,
+    /// Events of other nodes that are missing between those.
+    pub missing: AtomicU64,
+    /// Messages that are no events, or came once more.
+    pub refused: AtomicU64,
+    waiting_bytes: AtomicUsize,
+}
+
+/// The shard's end: an event is put into the queue or dropped, and nothing is waited for.
+#[derive(Clone)]
+pub struct Crossing {
+    queue: mpsc::Sender<Outgoing>,
+    /// What is counted.
+    pub counts: Arc<CrossingCounts>,
+}
+
+impl Crossing {
+    /// The shard's end and the carrier's.
+    fn new() -> (Self, mpsc::Receiver<Outgoing>) {
+        let (queue, waiting) = mpsc::channel(WAITING_EVENTS_MAX);
+        (Self { queue, counts: Arc::default() }, waiting)
+    }
+
+    /// Has an event that was accepted here go to the other nodes.
+    pub fn send(&self, event_type: &str, id: EventId, time: UtcTime, json: &[u8]) {
+        let counts = &self.counts;
+        if counts.waiting_bytes.load(Relaxed) > WAITING_BYTES_MAX {
+            counts.unsent.fetch_add(1, Relaxed);
+            return;
+        }
+        counts.waiting_bytes.fetch_add(json.len(), Relaxed);
+        if self.queue.try_send(Outgoing { event_type: event_type.into(), id, time, json: json.into() }).is_err() {
+            counts.waiting_bytes.fetch_sub(json.len(), Relaxed);
+            counts.unsent.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Numbers of the metrics that stand at some value.
+    pub fn gauges(&self) -> [(&'static str, &'static str, u64); 1] {
+        let is_connected = u64::from(self.counts.is_connected.load(Relaxed));
+        [("bodkin_node_events_connected", "1 while NATS is reached, by which events go from node to node.", is_connected)]
+    }
+
+    /// Numbers of the metrics that are counted since the start.
+    pub fn counters(&self) -> [(&'static str, &'static str, u64); 6] {
+        let counts = &self.counts;
+        [
+            ("bodkin_node_events_losses_total", "Times that NATS was not reached any more, or could not be.", &counts.losses),
+            ("bodkin_node_events_sent_total", "Events that were sent to the other nodes of this cloud.", &counts.sent),
+            (
+                "bodkin_node_events_unsent_total",
+                "Events that the other nodes were not sent, for too many waited or NATS does not take them.",
+                &counts.unsent,
+            ),
+            ("bodkin_node_events_heard_total", "Events that came from other nodes of this cloud.", &counts.heard),
+            ("bodkin_node_events_missing_total", "Events of other nodes of this cloud that are missing between those.", &counts.missing),
+            ("bodkin_node_events_refused_total", "Messages of other nodes that are no events, or came once more.", &counts.refused),
+        ]
+        .map(|(name, help, value)| (name, help, value.load(Relaxed)))
+    }
+}
+
+/// An event type as one token of a subject: what a token may not have is written as `%` and two hexadecimal digits of each byte.
+fn token(event_type: &str) -> String {
+    let mut token = String::with_capacity(event_type.len());
+    for byte in event_type.bytes() {
+        match byte {
+            b'.' | b'*' | b'>' | b'%' | 0..=b' ' | 0x7f.. => write!(token, "%{byte:02X}").expect("a string takes everything"),
+            byte => token.push(byte.into()),
+        }
+    }
+    token
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_type_is_one_token_and_no_two_are_the_same() {
+        let types = ["HEAT", "A B", "A.B", "A%20B", "Ä", ">", "*"];
+        let tokens: Vec<String> = types.iter().map(|name| token(name)).collect();
+        assert_eq!(tokens, ["HEAT", "A%20B", "A%2EB", "A%2520B", "%C3%84", "%3E", "%2A"]);
+        assert!(tokens.iter().all(|token| bodkin_nats::protocol::is_token(token)));
+    }
+
+    #[test]
+    fn what_has_no_room_is_dropped_and_counted() {
+        let (crossing, mut waiting) = Crossing::new();
+        let id: EventId = "1-2-3-4".parse().unwrap();
+        let send = |bytes: usize| crossing.send("HEAT", id, UtcTime::from_unix_seconds(1), &vec![b'x'; bytes]);
+        send(WAITING_BYTES_MAX + 1);
+        send(1);
+        assert_eq!(crossing.counts.unsent.load(Relaxed), 1);
+        assert_eq!(waiting.try_recv().unwrap().json.len(), WAITING_BYTES_MAX + 1);
+        crossing.counts.waiting_bytes.store(0, Relaxed);
+        (0..=WAITING_EVENTS_MAX).for_each(|_| send(1));
+        assert_eq!(crossing.counts.unsent.load(Relaxed), 2);
+    }
+}
