@@ -35,7 +35,7 @@ fn refused<T>(read: Result<T, Vec<FormError>>, expected: &[&str]) {
 fn a_topic_with_every_key() {
     let read = topic(
         "period_ms 100 deadline_us 50000.5 loss_tolerance 3 shed_max 1 retention 2 mark_every 4 jitter_ms 0.25 level 7 publisher_broker_us 1 \
-        broker_subscriber_min_ms 1 broker_subscriber_max_s 0.02 replica_cost_us 3 dispatch_cost_us 2.001 coverage 'host durable true \
+        broker_subscriber_min_ms 1 broker_subscriber_max_s 0.02 replica_cost_us 3 dispatch_cost_us 2.001 coverage 'host durable true fleet true \
         publishers 5 count 1000",
     );
     let expected = TopicSpec {
@@ -54,6 +54,7 @@ fn a_topic_with_every_key() {
         dispatch_cost: Nanos::new(2_001),
         coverage: Coverage::Host,
         durable: true,
+        fleet: true,
         publishers: NonZeroU32::new(5).expect("five"),
     };
     assert_eq!(read, TopicForm { spec: expected, count: 1_000 });
