@@ -59,7 +59,7 @@ impl From<StreamInfo> for FleetStream {
         Self {
             replicas: config.num_replicas,
             on_disk: config.storage == Storage::File,
-            forgets: config.discard == Discard::Old && (config.max_bytes > 0 || config.max_age > 0) || config.max_age > 0,
+            forgets: config.max_age > 0 || config.discard == Discard::Old && config.max_bytes > 0,
             unusable,
             subjects: config.subjects,
             messages: state.messages,
