@@ -33,8 +33,10 @@ fn id(sequence: u64) -> EventId {
 fn bench() -> Bench {
     let place = TempDir::new().expect("a directory");
     let (told, synced) = channel();
-    // The receiver may be gone at the last sync.
-    let on_sync = Box::new(move |_, _| drop(told.send(())));
+    let on_sync = Box::new(move |_, _| {
+        // The receiver may be gone at the last sync.
+        let _ = told.send(());
+    });
     let (log, reader) = EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, on_sync).expect("a log");
     let lane = LaneBacklog::new(reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) });
     let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
