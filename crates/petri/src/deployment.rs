@@ -27,7 +27,9 @@ pub use self::{
     },
     graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph},
     graph_path::{GRAPH_OPERATORS_MAX, GraphPath, graph_path},
-    orchestration::{Beside, Dialogue, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep, fit_orchestrations},
+    orchestration::{
+        Beside, Dialogue, HeldUp, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep, fit_orchestrations,
+    },
     orchestration_path::{ORCHESTRATION_CORES_MAX, OrchestrationDeployment, orchestration},
     prediction::{
         Effort, GraphPrediction, Prediction, PredictionError, predict_answers, predict_events, predict_graph, predict_orchestrations,

@@ -59,8 +59,39 @@ pub struct OrchestrationLaws {
     pub steps: Vec<OrchestrationStep>,
     /// Processor time of what is done beside the way of an orchestration, in us: where nobody else asks, and where very many do.
     pub beside_us: Beside,
+    /// How often work that finds all processors at steps of others is held up, and for how long.
+    #[serde(default)]
+    pub held_up: HeldUp,
     /// How far the net's mean is off, at most, for the loads from which they were made.
     pub mean_off_percent: f64,
+}
+
+/// Being held up by a thread that keeps its processor for a time slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldUp {
+    /// How likely it is for work that comes while every processor is at a step of somebody else, 0 to below 1.
+    pub probability: f64,
+    /// For how long, in the mean, in us.
+    pub mean_us: f64,
+}
+
+impl HeldUp {
+    /// A time slice is neither fixed nor without memory.
+    pub(super) const SQUARED_VARIATION: f64 = 0.5;
+    /// An answer that took more than so many medians was held up.
+    const LATE: f64 = 4.0;
+    /// Most of the work that is: with more nothing would go on.
+    const PROBABILITY_MAX: f64 = 0.5;
+
+    /// The part of some answers that was held up, and for how long in the mean.
+    fn seen(answers: &Durations) -> (f64, f64) {
+        let median_us = answers.quantile_us(0.5);
+        let late = || answers.counts.iter().filter(|(us, _)| *us > Self::LATE * median_us);
+        let count: f64 = late().map(|(_, count)| *count as f64).sum();
+        let sum_us: f64 = late().map(|(us, count)| (us - median_us) * *count as f64).sum();
+        (count / answers.count() as f64, if count > 0.0 { sum_us / count } else { 0.0 })
+    }
 }
 
 /// A processor time that is shared by those who ask at the same time: threads that are awake anyway are not woken, and what waits is done in one go.
@@ -84,10 +115,9 @@ impl Beside {
         (self.many + (self.alone - self.many) * Self::unshared(consumers)).max(0.0)
     }
 
-    /// The time that comes nearest to those of so many consumers each, by least squares; what is known of one number only is so for all.
-    fn nearest(seen: &[(u32, f64)]) -> Self {
+    /// The time that comes nearest to those of so many consumers each, by least squares, where `share` of what is saved is not yet saved with so many; what is known of one number only is so for all.
+    fn nearest(seen: &[(u32, f64)], share: fn(u32) -> f64) -> Self {
         let count = seen.len() as f64;
-        let share = |consumers: u32| Self::unshared(consumers);
         let (x, y) = (seen.iter().map(|(n, _)| share(*n)).sum::<f64>() / count, seen.iter().map(|(_, us)| us).sum::<f64>() / count);
         let square: f64 = seen.iter().map(|(n, _)| (share(*n) - x).powi(2)).sum();
         let slope = if square > 0.0 { seen.iter().map(|(n, us)| (share(*n) - x) * (us - y)).sum::<f64>() / square } else { 0.0 };
@@ -102,8 +132,11 @@ impl Beside {
 pub struct OrchestrationStep {
     /// Its name.
     pub name: String,
-    /// Processor time in us.
+    /// Processor time in us where very many ask.
     pub work_us: f64,
+    /// Processor time in us that it takes more where nobody else asks: who is alone lets threads sleep between its steps, and each has to be woken. Of so many consumers it is this over their square (decision 130).
+    #[serde(default)]
+    pub alone_us: f64,
     /// The law of the time in which it needs no processor, in us.
     pub waits: Form,
 }
@@ -217,6 +250,18 @@ impl OrchestrationRun {
     }
 }
 
+impl OrchestrationStep {
+    /// Processor time in us where so many ask.
+    pub(super) fn work_of_us(&self, consumers: u32) -> f64 {
+        self.work_us + self.alone_us * waking(consumers)
+    }
+}
+
+/// How much of what is worked more where nobody else asks is worked with so many consumers: two threads sleep on the way of an orchestration, the consumer's and the cloud's, and either is awake while it has another one's.
+fn waking(consumers: u32) -> f64 {
+    f64::from(consumers).powi(-2)
+}
+
 /// A step as it was seen.
 struct Passed {
     name: String,
@@ -235,6 +280,8 @@ const FEW_PART: f64 = 0.25;
 const FEW_MIN: u64 = 1_000;
 /// How often what an orchestration waits for its own work is reckoned anew: the less a step waits, the sooner it is in the way of what the last one has left.
 const REFININGS: u32 = 3;
+/// By how much what a simulation has not seen is made likelier.
+const UNSEEN_TIMES: f64 = 10.0;
 
 /// Fits the steps. How long they take is told by the load with the fewest consumers; how much is worked, on the way and beside it, by the processor time of each load. How
 /// much of that is on the way is what brings the means of all loads nearest to the measured ones.
@@ -257,23 +304,37 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
     let worked: Vec<(u32, f64)> =
         loads.iter().filter_map(|load| Some((load.consumers, load.processor_us? / load.orchestrations as f64))).collect();
     let is_known = !worked.is_empty();
-    let worked = if is_known { Beside::nearest(&worked) } else { Beside { alone: working_us / slowness, many: working_us / slowness } };
-    let most_us = (WORK_PART_MAX * working_us / slowness).min(worked.many);
+    let is_elsewhere = !alone.dialogues.is_empty();
+    let worked = if is_known {
+        Beside::nearest(&worked, if is_elsewhere { Beside::unshared } else { waking })
+    } else {
+        Beside { alone: working_us / slowness, many: working_us / slowness }
+    };
+    let room_us = WORK_PART_MAX * working_us / slowness;
+    let most_us = room_us.min(worked.many);
+    // What is worked more where nobody else asks is on the way in the own cloud: it wakes the threads that the orchestration waits for. Between clouds it is what is tidied up.
+    let lonely_us = if is_elsewhere { 0.0 } else { (worked.alone - worked.many).max(0.0) };
     let parts = if loads.len() == 1 { &ON_THE_WAY[..1] } else { &ON_THE_WAY[..] };
     let few = Effort { events: ((FEW_PART * effort.events as f64) as u64).max(FEW_MIN).min(effort.events), ..*effort };
     let mut best: Option<(f64, OrchestrationLaws)> = None;
     for part in parts {
         let way_us = part * most_us;
-        let beside_us = if is_known {
+        let least = alone.consumers;
+        let way = Beside { alone: way_us + lonely_us.min((room_us - way_us) / waking(least)), many: way_us };
+        let beside_us = if !is_known {
+            Beside { alone: 0.0, many: 0.0 }
+        } else if is_elsewhere {
             Beside { alone: (worked.alone - way_us).max(0.0), many: worked.many - way_us }
         } else {
-            Beside { alone: 0.0, many: 0.0 }
+            Beside { alone: worked.many - way_us, many: worked.many - way_us }
         };
         let laws = |held_us: f64| -> Result<OrchestrationLaws, DistributionError> {
-            let steps = fitted(&steps, way_us / working_us, ((slowness - 1.0) * way_us + held_us) / working_us)?;
-            Ok(OrchestrationLaws { consumers: consumers.clone(), steps, beside_us, mean_off_percent: 0.0 })
+            let way_of_least_us = way.many + (way.alone - way.many) * waking(least);
+            let steps = fitted(&steps, working_us, way, way_of_least_us, (slowness - 1.0) * way_of_least_us + held_us)?;
+            Ok(OrchestrationLaws { consumers: consumers.clone(), steps, beside_us, held_up: HeldUp::default(), mean_off_percent: 0.0 })
         };
         let laws = with_what_is_held(alone, &few, laws)?;
+        let laws = if is_elsewhere { laws } else { with_who_is_held_up(loads.last().expect("there is one"), &few, laws)? };
         let squares = off(&laws, &loads, &few)?.iter().map(|off| off.ln().powi(2)).sum();
         if best.as_ref().is_none_or(|(least, _)| squares < *least) {
             best = Some((squares, laws));
@@ -310,13 +371,42 @@ fn with_what_is_held(
     Ok(found)
 }
 
-/// The steps with this part of each that works as work, and another one as waiting for a processor.
-fn fitted(steps: &[Passed], work_part: f64, held_part: f64) -> Result<Vec<OrchestrationStep>, DistributionError> {
-    let taken_part = (work_part + held_part).min(WORK_PART_MAX.max(work_part));
+/// The laws under which as many of the answers to the heaviest load are held up as were.
+fn with_who_is_held_up(
+    heaviest: &OrchestrationRun,
+    effort: &Effort,
+    mut laws: OrchestrationLaws,
+) -> Result<OrchestrationLaws, OrchestrationError> {
+    let (part, mean_us) = HeldUp::seen(&heaviest.latency);
+    if part == 0.0 {
+        return Ok(laws);
+    }
+    let late_us = HeldUp::LATE * heaviest.latency.quantile_us(0.5);
+    laws.held_up = HeldUp { probability: part / laws.steps.len() as f64, mean_us };
+    for _ in 0..REFININGS {
+        let predicted = predict_orchestrations(&laws, &heaviest.deployment(), effort)?.above(late_us);
+        // None in a short simulation: it is too seldom by much.
+        let times = if predicted > 0.0 { part / predicted } else { UNSEEN_TIMES };
+        laws.held_up.probability = (laws.held_up.probability * times).min(HeldUp::PROBABILITY_MAX);
+    }
+    Ok(laws)
+}
+
+/// The steps, of which those that work have `way` of it in the proportion of their times, of together `working_us`; where these were measured they worked `worked_us` of them, and waited for a processor for `held_us`.
+fn fitted(
+    steps: &[Passed],
+    working_us: f64,
+    way: Beside,
+    worked_us: f64,
+    held_us: f64,
+) -> Result<Vec<OrchestrationStep>, DistributionError> {
+    let worked_part = worked_us / working_us;
+    let taken_part = (worked_part + held_us / working_us).min(WORK_PART_MAX.max(worked_part));
     let step = |Passed { name, mean_us, values, is_work }: &Passed| {
-        let [work_part, taken_part] = if *is_work { [work_part, taken_part] } else { [0.0; 2] };
-        let waits = Form::from(&waits(values.clone(), *mean_us, taken_part * mean_us)?);
-        Ok(OrchestrationStep { name: name.clone(), work_us: work_part * mean_us, waits })
+        let part = if *is_work { mean_us / working_us } else { 0.0 };
+        let taken_us = if *is_work { taken_part * mean_us } else { 0.0 };
+        let waits = Form::from(&waits(values.clone(), *mean_us, taken_us)?);
+        Ok(OrchestrationStep { name: name.clone(), work_us: part * way.many, alone_us: part * (way.alone - way.many), waits })
     };
     steps.iter().map(step).collect()
 }
@@ -343,11 +433,13 @@ mod tests {
     }
 
     fn laws(beside_us: f64) -> OrchestrationLaws {
-        let step = |name: &str, work_us, waits_us| OrchestrationStep { name: name.to_owned(), work_us, waits: fixed(waits_us) };
+        let step =
+            |name: &str, work_us, waits_us| OrchestrationStep { name: name.to_owned(), work_us, alone_us: 0.0, waits: fixed(waits_us) };
         OrchestrationLaws {
             consumers: vec![1],
             steps: vec![step("transit", 10.0, 30.0), step("gsd call", 40.0, 120.0)],
             beside_us: Beside { alone: beside_us, many: beside_us },
+            held_up: HeldUp::default(),
             mean_off_percent: 0.0,
         }
     }
@@ -386,11 +478,13 @@ mod tests {
     /// Two on two processors: half of all steps come to the one where the other may be served, and wait for the rest of that.
     #[test]
     fn who_goes_on_waits_for_a_processor_although_another_one_is_idle() {
-        let step = |name: &str| OrchestrationStep { name: name.to_owned(), work_us: 50.0, waits: Form::Exponential { rate: 0.01 } };
+        let step =
+            |name: &str| OrchestrationStep { name: name.to_owned(), work_us: 50.0, alone_us: 0.0, waits: Form::Exponential { rate: 0.01 } };
         let laws = OrchestrationLaws {
             consumers: vec![1],
             steps: vec![step("gsd call"), step("icn call")],
             beside_us: Beside { alone: 0.0, many: 0.0 },
+            held_up: HeldUp::default(),
             mean_off_percent: 0.0,
         };
         let two = mean_us(&laws, 2, 2);
@@ -402,7 +496,7 @@ mod tests {
     #[test]
     fn who_came_first_is_served_first() {
         let mut laws = laws(0.0);
-        laws.steps = vec![OrchestrationStep { name: "work".to_owned(), work_us: 50.0, waits: fixed(1.0) }];
+        laws.steps = vec![OrchestrationStep { name: "work".to_owned(), work_us: 50.0, alone_us: 0.0, waits: fixed(1.0) }];
         laws.steps.push(OrchestrationStep { name: "other work".to_owned(), ..laws.steps[0].clone() });
         let told = predict_orchestrations(&laws, &OrchestrationDeployment { cores: 1, others: 0.0, consumers: 10 }, &EFFORT)
             .expect("it can be predicted");
@@ -473,18 +567,42 @@ mod tests {
 
     #[test]
     fn what_is_worked_for_each_is_less_where_many_ask() {
-        let beside = Beside::nearest(&[(1, 14.0), (4, 11.0)]);
+        let beside = Beside::nearest(&[(1, 14.0), (4, 11.0)], Beside::unshared);
         assert_near(beside.of(1), 14.0, 1e-9);
         assert_near(beside.of(4), 11.0, 1e-9);
         assert_near(beside.of(9), 10.0, 1e-9);
-        assert_eq!(Beside::nearest(&[(3, 5.0)]), Beside { alone: 5.0, many: 5.0 });
+        assert_eq!(Beside::nearest(&[(3, 5.0)], waking), Beside { alone: 5.0, many: 5.0 });
+    }
+
+    /// One whom nobody else keeps threads awake for works more, all of it on the way; where two ask, a quarter of that is left.
+    #[test]
+    fn who_is_alone_wakes_the_threads_that_it_waits_for() {
+        let own = |consumers, latency_us, processor_us| OrchestrationRun {
+            dialogues: Vec::new(),
+            ..run(consumers, latency_us, Some(processor_us))
+        };
+        let mut truth = laws(0.0);
+        truth.steps = vec![OrchestrationStep { name: "transit".to_owned(), work_us: 100.0, alone_us: 160.0, waits: fixed(140.0) }];
+        for (consumers, works_us) in [(1, 260.0), (2, 140.0), (4, 110.0)] {
+            assert_near(truth.steps[0].work_of_us(consumers), works_us, 1e-9);
+        }
+        assert_near(mean_us(&truth, 1, 2), 400.0, 1e-6);
+        let laws = fit(&[own(1, 400.0, 260.0), own(4, mean_us(&truth, 4, 2), 110.0)]);
+        assert_eq!(laws.beside_us.alone, laws.beside_us.many, "what is saved is on the way");
+        let works_us = |consumers| laws.steps.iter().map(|step| step.work_of_us(consumers)).sum::<f64>() + laws.beside_us.many;
+        assert_near(works_us(1), 260.0, 0.01);
+        assert_near(works_us(4), 110.0, 0.01);
+        for consumers in [2, 8] {
+            assert_near(mean_us(&laws, consumers, 2), mean_us(&truth, consumers, 2), 0.05);
+        }
     }
 
     /// Whatever part of it is on the way.
     #[test]
     fn other_numbers_of_consumers_are_told_by_two_loads() {
         let truth = |way_us: f64, beside_us: f64| {
-            let steps = fitted(&run(1, 400.0, None).passed().expect("steps"), way_us / 300.0, 0.0).expect("laws");
+            let steps = fitted(&run(1, 400.0, None).passed().expect("steps"), 300.0, Beside { alone: way_us, many: way_us }, way_us, 0.0)
+                .expect("laws");
             OrchestrationLaws { steps, ..laws(beside_us) }
         };
         for (way_us, beside_us) in [(250.0, 0.0), (100.0, 150.0)] {
@@ -517,7 +635,8 @@ mod tests {
     #[test]
     fn loads_beside_others_tell_of_a_machine_that_has_nothing_else_to_do() {
         let truth = OrchestrationLaws {
-            steps: fitted(&run(1, 400.0, None).passed().expect("steps"), 150.0 / 300.0, 0.0).expect("laws"),
+            steps: fitted(&run(1, 400.0, None).passed().expect("steps"), 300.0, Beside { alone: 150.0, many: 150.0 }, 150.0, 0.0)
+                .expect("laws"),
             ..laws(50.0)
         };
         let seen = |consumers, others| {

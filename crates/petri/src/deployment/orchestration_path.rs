@@ -7,7 +7,7 @@
 use super::{
     costs::Work,
     draft::{Around, Draft},
-    orchestration::{OrchestrationLaws, OrchestrationStep},
+    orchestration::{HeldUp, OrchestrationLaws, OrchestrationStep},
 };
 use crate::{
     distribution::{Distribution, DistributionError},
@@ -67,23 +67,25 @@ pub fn orchestration(laws: &OrchestrationLaws, deployment: &OrchestrationDeploym
     let answered = draft.place("answered", 0);
     let processors: Vec<Processor> = (1..=left).map(|number| Processor::new(&mut draft, number)).collect();
     let beside_us = slowness * laws.beside_us.of(consumers);
-    let working = laws.steps.iter().filter(|step| step.work_us > 0.0).count();
+    let working = laws.steps.iter().filter(|step| step.work_of_us(consumers) > 0.0).count();
     let left_behind = draft.place("left behind", 0);
     if beside_us > 0.0 && working > 0 {
         let law = fixed(beside_us / working as f64)?;
-        processors.iter().for_each(|processor| processor.serves(&mut draft, "what is left behind", &law, left_behind, &[]));
+        processors.iter().for_each(|processor| processor.serves(&mut draft, "what is left behind", &law, left_behind, &[], &[]));
     }
     let (mut at, mut answer_us, mut works_us) = (asked, 0.0, 0.0);
-    for (index, OrchestrationStep { name, work_us, waits }) in laws.steps.iter().enumerate() {
+    for (index, step) in laws.steps.iter().enumerate() {
+        let OrchestrationStep { name, waits, .. } = step;
         let waits = Distribution::try_from(waits.clone())?;
-        let work_us = slowness * work_us;
+        let work_us = slowness * step.work_of_us(consumers);
         answer_us += work_us + waits.mean();
         let is_last = index + 1 == laws.steps.len();
         let next = if is_last { answered } else { draft.place(format!("behind {name}"), 0) };
         if work_us > 0.0 {
             let (law, on_its_way) = (fixed(work_us)?, draft.place(format!("{name} waits"), 0));
             let done = if beside_us > 0.0 { vec![on_its_way, left_behind] } else { vec![on_its_way] };
-            processors.iter().for_each(|processor| processor.serves(&mut draft, name, &law, at, &done));
+            processors.iter().for_each(|processor| processor.serves(&mut draft, name, &law, at, &done, &[processor.spare]));
+            held_up(&mut draft, laws.held_up, name, at, &processors)?;
             (at, works_us) = (on_its_way, works_us + work_us);
         }
         draft.timed(format!("{name} is on its way"), &waits, Servers::Infinite, Around::from(&[at]).to(&[next]));
@@ -96,6 +98,21 @@ pub fn orchestration(laws: &OrchestrationLaws, deployment: &OrchestrationDeploym
     Ok((net.expect("steps have names of their own"), Tag::new(TagStart::Arrival(asked), answered), between_us))
 }
 
+/// Now and then work that finds all processors at steps of others is held up before it goes to one: its thread was put behind one that keeps its processor for a time slice.
+fn held_up(draft: &mut Draft, how: HeldUp, name: &str, at: usize, processors: &[Processor]) -> Result<(), DistributionError> {
+    let HeldUp { probability, mean_us } = how;
+    if probability > 0.0 {
+        let waits = draft.place(format!("{name} is held up: it"), 0);
+        let spare: Vec<usize> = processors.iter().map(|processor| processor.spare).collect();
+        // Beside one way to each processor.
+        let weight = processors.len() as f64 * probability / (1.0 - probability);
+        draft.chance(format!("{name} is held up"), GO, weight, Around::from(&[at]).to(&[waits]).without(&spare));
+        let law = Work { mean_us, squared_variation: HeldUp::SQUARED_VARIATION }.law()?;
+        draft.timed(format!("{name} is let go"), &law, Servers::Infinite, Around::from(&[waits]).to(&[at]));
+    }
+    Ok(())
+}
+
 fn fixed(mean_us: f64) -> Result<Distribution, DistributionError> {
     Work { mean_us, squared_variation: 0.0 }.law()
 }
@@ -104,6 +121,8 @@ fn fixed(mean_us: f64) -> Result<Distribution, DistributionError> {
 struct Processor {
     number: u32,
     idle: usize,
+    /// It runs no step; it may run what one has left behind.
+    spare: usize,
     /// How many are in each room.
     outside: usize,
     inside: usize,
@@ -112,24 +131,25 @@ struct Processor {
 
 impl Processor {
     fn new(draft: &mut Draft, number: u32) -> Self {
-        let [idle, closed] = ["idle", "closed"].map(|state| draft.place(format!("processor {number} {state}"), 1));
+        let [idle, closed, spare] = ["idle", "closed", "without a step"].map(|state| draft.place(format!("processor {number} {state}"), 1));
         let [open, outside, inside] = ["open", "outside", "inside"].map(|what| draft.place(format!("processor {number} {what}"), 0));
         let opens = Around::from(&[closed]).to(&[open]).while_in(&[outside]).without(&[inside]);
         draft.immediate(format!("processor {number} opens"), OPEN, opens);
         let closes = Around::from(&[open]).to(&[closed]).without(&[outside]);
         draft.immediate(format!("processor {number} closes"), CLOSE, closes);
-        Self { number, idle, outside, inside, open }
+        Self { number, idle, spare, outside, inside, open }
     }
 
-    /// What it does with the work that is at a place: queue, serve, and tell so by a token in each of `done`.
-    fn serves(&self, draft: &mut Draft, name: &str, law: &Distribution, at: usize, done: &[usize]) {
-        let Self { number, idle, outside, inside, open } = *self;
+    /// What it does with the work that is at a place: queue, serve, while it keeps a token of each of `keeps`, and tell so by a token in each of `done`.
+    fn serves(&self, draft: &mut Draft, name: &str, law: &Distribution, at: usize, done: &[usize], keeps: &[usize]) {
+        let Self { number, idle, outside, inside, open, .. } = *self;
         let [comes, enters, runs] = ["comes to", "is in front of", "runs on"].map(|what| format!("{name} {what} processor {number}"));
         let [outer, inner, running] = [&comes, &enters, &runs].map(|name| draft.place(format!("{name}: it"), 0));
         draft.immediate(comes, GO, Around::from(&[at]).to(&[outer, outside]));
         draft.immediate(enters.clone(), ENTER, Around::from(&[outer, outside]).to(&[inner, inside]).while_in(&[open]));
-        draft.immediate(format!("{enters} no more"), SERVE, Around::from(&[inner, inside, idle]).to(&[running]));
-        let ends: Vec<usize> = done.iter().copied().chain([idle]).collect();
+        let starts = [&[inner, inside, idle], keeps].concat();
+        draft.immediate(format!("{enters} no more"), SERVE, Around::from(&starts).to(&[running]));
+        let ends = [done, &[idle], keeps].concat();
         draft.timed(runs, law, Servers::SINGLE, Around::from(&[running]).to(&ends));
     }
 }

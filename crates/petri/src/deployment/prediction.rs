@@ -64,7 +64,13 @@ impl Prediction {
         quantile(&self.curve, share)
     }
 
-    /// The same of one of [`Self::SHARES`], with its interval.
+    /// The share of all responses that take longer than this many us.
+    pub(super) fn above(&self, us: f64) -> f64 {
+        let next = self.curve.partition_point(|(time, _)| *time < us);
+        1.0 - self.curve.get(next).map_or(1.0, |(_, share)| *share)
+    }
+
+    /// What one of [`Self::SHARES`] of all responses are not above, with its interval.
     ///
     /// # Panics
     /// It is none of them.

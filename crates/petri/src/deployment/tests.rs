@@ -204,11 +204,12 @@ fn a_run_without_stages_or_deliveries_is_refused_with_what_is_missing() {
 /// One consumer and one stage of an exponential law behind a way of 20 us: every response is independent, and `p` of them are not above `20 - 10 ln(1 - p)`.
 #[test]
 fn the_intervals_of_quantiles_hold_them() {
-    let step = |name: &str, waits: Form| OrchestrationStep { name: name.to_owned(), work_us: 0.0, waits };
+    let step = |name: &str, waits: Form| OrchestrationStep { name: name.to_owned(), work_us: 0.0, alone_us: 0.0, waits };
     let laws = OrchestrationLaws {
         consumers: vec![1],
         steps: vec![step("transit", Form::Deterministic { value: 20.0 }), step("execute", Form::Exponential { rate: 0.1 })],
         beside_us: Beside { alone: 0.0, many: 0.0 },
+        held_up: HeldUp::default(),
         mean_off_percent: 0.0,
     };
     let deployment = OrchestrationDeployment { cores: 1, others: 0.0, consumers: 1 };
