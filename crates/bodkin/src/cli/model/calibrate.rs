@@ -248,14 +248,14 @@ fn print_graph(calibrated: &CalibratedGraph, loads: &[GraphLoadSeen], printer: P
 
 /// The steps of an orchestration, in their order.
 fn print_orchestration(laws: &OrchestrationLaws, title: &'static str, printer: Printer) -> anyhow::Result<()> {
-    let mut table = Table::new(&[title, "WORKS US", "WAITS US"]);
+    let mut table = Table::new(&[title, "WORKS US", "MORE WHERE ALONE US", "WAITS US"]);
     for step in &laws.steps {
         let waits = Distribution::try_from(step.waits.clone())?;
-        table.push([step.name.clone(), format!("{:.1}", step.work_us), format!("{:.1}", waits.mean())]);
+        table.push([step.name.clone(), format!("{:.1}", step.work_us), format!("{:.1}", step.alone_us), format!("{:.1}", waits.mean())]);
     }
     let Beside { alone, many } = laws.beside_us;
-    table.push(["beside the way, for one consumer".to_owned(), format!("{alone:.1}"), "0.0".to_owned()]);
-    table.push(["for each of very many".to_owned(), format!("{many:.1}"), "0.0".to_owned()]);
+    table.push(["beside the way, for one consumer".to_owned(), format!("{alone:.1}"), "0.0".to_owned(), "0.0".to_owned()]);
+    table.push(["for each of very many".to_owned(), format!("{many:.1}"), "0.0".to_owned(), "0.0".to_owned()]);
     printer.table(&table, "no steps")?;
     Ok(())
 }
