@@ -5,6 +5,7 @@ mod certificates;
 mod disk;
 mod fleet;
 mod graphs;
+mod numbers;
 mod overview;
 mod quality;
 mod relay;
@@ -22,7 +23,6 @@ use std::{
 use bodkin_arrowhead::{
     access::{Access, Denial, Why},
     core_service::CoreSystem,
-    shared_event::Account,
 };
 use bodkin_store::Store;
 
@@ -34,8 +34,6 @@ use crate::{
     disk::DataDisk,
     dns_sd::DnsSdCounts,
     document,
-    fleet::FleetState,
-    gatekeeper::DialogueCounts,
     listener::Traffic,
     live::{self, Board},
     node_events::Crossing,
@@ -48,7 +46,6 @@ use crate::{
     server::Port,
     shared,
     stage::{Stage, Stages},
-    stall::Guarantee,
     topics::TopicCounts,
     trace::caused_by,
 };
@@ -203,173 +200,6 @@ impl Monitor {
         self.addresses[at].port()
     }
 
-    /// What stands at some value just now and has no label.
-    fn gauges(&self) -> Vec<Number> {
-        let snapshot = self.store.snapshot();
-        let gauges = [
-            ("bodkin_services", "Service Registry entries.", snapshot.entries().len() as u64),
-            ("bodkin_systems", "Registered systems.", snapshot.systems().len() as u64),
-            ("bodkin_authorization_rules", "Intracloud authorization rules.", snapshot.rules().len() as u64),
-            ("bodkin_event_subscriptions", "Event streams and pushed subscriptions.", self.events.subscriptions.load(Relaxed)),
-            (
-                "bodkin_events_waiting",
-                "Events of real-time topics that wait for their turn by deadline, as of the last second.",
-                self.events.waiting.load(Relaxed),
-            ),
-            ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
-            ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
-            ("bodkin_zmtp_connections", "Open connections of the ZMTP port and path.", self.events.zmtp_connections.load(Relaxed)),
-            ("bodkin_live_streams", "Dashboards and others that hear what changes.", self.live.listeners()),
-            ("bodkin_dns_sd_services", "Services announced by multicast DNS.", self.events.announced.said.load(Relaxed)),
-            (
-                "bodkin_dns_sd_services_unannounced",
-                "Services that should be announced and are not, for there are too many or their addresses are not found.",
-                self.events.announced.unsaid.load(Relaxed),
-            ),
-            ("bodkin_resident_memory_bytes", "Memory in use.", resident_memory_bytes()),
-        ];
-        let log = self.api.log_state();
-        let (bytes, records, suspended) =
-            log.map_or((0, 0, 0), |log| (log.bytes, log.next.0.saturating_sub(log.first.0), u64::from(log.suspended.is_some())));
-        let gauges = gauges.into_iter().chain([
-            ("bodkin_event_log_bytes", "Bytes of the event log's files.", bytes),
-            ("bodkin_event_log_events", "Events that are kept.", records),
-            ("bodkin_event_log_suspended", "1 while the disk takes nothing and events are not kept.", suspended),
-        ]);
-        let audit = self.api.audit.log();
-        let gauges = gauges.chain(disk::gauges(&self.disk)).chain([
-            ("bodkin_audit_entries", "Number of the last entry of the audit log that is on disk.", audit.head().number),
-            (
-                "bodkin_audit_suspended",
-                "1 while the audit log cannot be written and changes are refused.",
-                u64::from(audit.check().is_err()),
-            ),
-        ]);
-        let pair = self.pair.as_ref().map(PairHandle::leadership);
-        let gauges = gauges.chain(pair.into_iter().flat_map(|leadership| {
-            [
-                ("bodkin_pair_epoch", "The right to lead that this node of the pair has or had last.", leadership.epoch().0),
-                ("bodkin_pair_leads", "1 while this node of the pair leads.", u64::from(leadership.leads())),
-                (
-                    "bodkin_pair_protected",
-                    "1 while every change is on the Backup's disk before it is answered.",
-                    u64::from(leadership.is_protected()),
-                ),
-                ("bodkin_pair_unreached", "Other nodes of the pair that this one is not connected to.", leadership.unreached()),
-                (
-                    "bodkin_pair_clock_difference_seconds",
-                    "By how much the clock of the pair's other host differs from ours for certain; 0 while it is not connected.",
-                    leadership.clock_difference_ns().unwrap_or(0),
-                ),
-            ]
-        }));
-        let witness = pair.and_then(|leadership| leadership.reaches_witness());
-        let gauges = gauges.chain(witness.map(|is_connected| {
-            ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected))
-        }));
-        let stalls = &self.api.stalls;
-        let is_suspended = stalls.guarantee() == Guarantee::Suspended;
-        let gauges = gauges.chain([
-            (
-                "bodkin_topics",
-                "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".",
-                self.api.topics.count() as u64,
-            ),
-            ("bodkin_stall_worst_seconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
-            ("bodkin_turn_worst_seconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
-            (
-                "bodkin_clock_difference_seconds",
-                "By how much the farthest clock of a DEALER's host differs from ours for certain.",
-                stalls.clock_difference_ns(),
-            ),
-            (
-                "bodkin_guarantee_suspended",
-                "1 while the machine stalls for longer, a clock differs by more, or events come later, than deadlines were admitted with.",
-                u64::from(is_suspended),
-            ),
-            (
-                "bodkin_publisher_excess_seconds",
-                "By how much events came later than the longest way from their publishers in the last minute.",
-                stalls.publisher_excess_ns(),
-            ),
-            (
-                "bodkin_backup_way_seconds",
-                "How long a replica took to the Backup in the last minute at the most, half of the way there and back.",
-                stalls.backup_way_ns(),
-            ),
-            (
-                "bodkin_failover_seconds",
-                "From the last grant to the leader before until a publisher was back, at the last fail-over to this node; 0 without one.",
-                stalls.failover_ns(),
-            ),
-            ("bodkin_failover_long", "1 for a minute behind a fail-over that took longer than x.", u64::from(stalls.failover_was_long())),
-            (
-                "bodkin_backup_far",
-                "1 while replicas take longer to the Backup than bounds on losses were admitted with.",
-                u64::from(stalls.backup_is_far()),
-            ),
-        ]);
-        let gauges = gauges.chain([self.graphs_suspended()]).chain(self.certificates_end());
-        let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
-        let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
-        let gauges = gauges.chain(self.crossing.iter().flat_map(Crossing::gauges));
-        let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
-        gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
-    }
-
-    /// What is told of forwarding to the fleet's stream, by the node that does it.
-    fn forwarding(&self) -> impl Iterator<Item = &FleetState> {
-        self.api.fleet.as_deref().filter(|_| self.pair.as_ref().is_none_or(|pair| pair.leadership().leads())).into_iter()
-    }
-
-    /// What has been counted since the start and has no label.
-    fn counters(&self) -> Vec<Number> {
-        let counted = [
-            ("bodkin_events_published_total", "Accepted events.", &self.events.published),
-            ("bodkin_events_delivered_total", "Events put into subscribers' queues.", &self.events.delivered),
-            (
-                "bodkin_events_lost_total",
-                "Events lost to full subscriber queues, or gone from the event log before they were delivered.",
-                &self.events.lost,
-            ),
-            (
-                "bodkin_zmtp_events_refused_total",
-                "Events refused that came by PUB and PUSH sockets, which cannot be told.",
-                &self.events.refused_untold,
-            ),
-            ("bodkin_push_attempts_total", "Attempts to push an event.", &self.events.push_attempts),
-            ("bodkin_push_delivered_total", "Pushed events that the subscriber took.", &self.events.push_delivered),
-            ("bodkin_push_failures_total", "Attempts to push an event that failed.", &self.events.push_failures),
-            ("bodkin_dead_letters_total", "Pushed events that were given up.", &self.events.dead_letters),
-            (
-                "bodkin_shared_events_late_total",
-                "Events that another cloud has taken later than they should be there.",
-                &self.events.shared_late,
-            ),
-            ("bodkin_replicas_sent_total", "Replicas of events that were sent to the Backup.", &self.events.replicated),
-            ("bodkin_replicas_late_total", "Of these, replicas that were due before.", &self.events.replicated_late),
-            (
-                "bodkin_replicas_saved_total",
-                "Replicas that did not have to be sent, because their events were covered before.",
-                &self.events.replicas_saved,
-            ),
-        ];
-        let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
-        let parts =
-            ("bodkin_live_parts_total", "Answers that were made for those who hear what changes, once for all of them.", self.live.made());
-        let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
-        let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
-        let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
-        let dialogues = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| dialogues(&gatekeeper.counts));
-        let tunnels = self.api.control.gateway.iter().flat_map(|gateway| tunnel::counters(gateway));
-        let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
-        let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
-        let quality = quality::counters(&self.api.control.qualities);
-        let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
-        let counted = counted.chain(self.crossing.iter().flat_map(Crossing::counters));
-        counted.chain(shared::counters(&self.store)).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
-    }
-
     /// Prometheus's text form.
     fn metrics(&self) -> String {
         let mut text = String::with_capacity(32 * 1024);
@@ -505,26 +335,6 @@ fn unroutable(request: &Request) -> Option<Answer> {
     Some(Answer { header: Some(("Allow", allow)), ..answer })
 }
 
-/// Dialogues with the gatekeepers of other clouds.
-fn dialogues(counts: &DialogueCounts) -> [Number; 4] {
-    [
-        ("bodkin_dialogues_asked_total", "Dialogues that were begun with other clouds.", &counts.asked),
-        ("bodkin_dialogues_failed_total", "Of these, those that came to nothing.", &counts.failed),
-        ("bodkin_dialogues_answered_total", "Dialogues that other clouds have begun, and that were answered.", &counts.answered),
-        ("bodkin_dialogues_refused_total", "Calls and dialogues of other clouds that were not answered.", &counts.not_answered),
-    ]
-    .map(|(name, help, value)| (name, help, value.load(Relaxed)))
-}
-
-fn heard(events: &Account) -> [Number; 4] {
-    [
-        ("bodkin_heard_events_total", "Events of other clouds that were taken.", events.taken),
-        ("bodkin_heard_events_missing_total", "Events of other clouds that are missing between those.", events.lost),
-        ("bodkin_heard_events_repeated_total", "Events of other clouds that came once more.", events.repeated),
-        ("bodkin_heard_events_refused_total", "Attempts of other clouds to share an event whose type is not accepted.", events.refused),
-    ]
-}
-
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
     text.write_fmt(part).expect("a string takes everything");
 }
@@ -532,13 +342,6 @@ fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
 /// A label's value, which escapes these three (Prometheus's text form).
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-/// `VmRSS` of this process; 0 where the system does not tell.
-fn resident_memory_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 #[cfg(test)]
