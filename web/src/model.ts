@@ -47,6 +47,13 @@ const steps = (of: Step["of"], fitted: [unknown, unknown][], member: string): St
         return typeof name === "string" && typeof meanUs === "number" ? [{ of, name: name.replaceAll("_", " "), meanUs }] : [];
     });
 
+/** What is worked for an event: the same for every load of a calibration. */
+const work = (events: unknown): Record<string, unknown> => {
+    const [first] = list(events);
+    const costs = isFields(first) ? first["costs"] : undefined;
+    return isFields(costs) ? costs : {};
+};
+
 export const contentOf = (document: unknown): Content => {
     // A printed list has its rows at the top or below `data`.
     const rows = list(isFields(document) ? document["data"] : document).flatMap(validated);
@@ -62,7 +69,7 @@ export const contentOf = (document: unknown): Content => {
             cores: Number(cores ?? 0),
             loads: list(loads).map(String),
             meanOffPercent: Number(meanOffPercent ?? 0),
-            steps: [...steps("an event", Object.entries(isFields(events) ? events : {}), "mean_us"), ...steps("an orchestration", asked, "work_us")],
+            steps: [...steps("an event", Object.entries(work(events)), "mean_us"), ...steps("an orchestration", asked, "work_us")],
         };
     }
     if (typeof schema === "string" && schema.startsWith("bodkin-recording")) return { kind: "recording" };

@@ -112,12 +112,12 @@ await test("web_unit_who_was_refused_asks_more_and_more_seldom", () => {
 
 await test("web_unit_a_calibration_tells_what_its_steps_cost", () => {
     const calibration = {
-        schema: "bodkin-calibration-2",
+        schema: "bodkin-calibration-3",
         machine: "a machine",
         cores: 2,
         loads: ["1x2"],
         mean_off_percent: 12.5,
-        events: { publisher_switch: { mean_us: 5.5, squared_variation: 1 }, execute_each_us: 3, wake: { usual_us: 1 } },
+        events: [{ load: { publishers: 1 }, costs: { publisher_switch: { mean_us: 5.5, squared_variation: 1 }, execute_each_us: 3, wake: { usual_us: 1 } } }],
         orchestration: { steps: [{ name: "parse", work_us: 0.25 }, { name: "torn" }] },
     };
     same(contentOf(calibration).steps, [

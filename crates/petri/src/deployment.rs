@@ -7,6 +7,7 @@ mod calibration;
 mod costs;
 mod draft;
 mod durations;
+mod event_costs;
 mod event_path;
 mod graph;
 mod graph_calibration;
@@ -20,6 +21,7 @@ pub use self::{
     calibration::{Calibration, CalibrationError, calibrate, deployment},
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
+    event_costs::{EventCosts, LoadCosts},
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
     graph::{
         Graph, GraphCosts, GraphDeployment, GraphInput, GraphOperator, GraphOutput, GraphRun, GraphSource, GraphSupplier, OperatorCost,

@@ -3,6 +3,7 @@
 use super::{
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
+    event_costs::{EventCosts, LoadCosts, nearest},
     event_path::Deployment,
     least_squares::{least_squares, regression},
     prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events},
@@ -31,9 +32,9 @@ const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
 /// What runs were calibrated to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// The costs.
-    pub costs: Costs,
-    /// The loads, each with what the calibrated net makes of it.
+    /// The costs, by load.
+    pub costs: EventCosts,
+    /// The loads, each with what its net makes of it.
     pub loads: Vec<(EventRun, Prediction)>,
 }
 
@@ -66,36 +67,35 @@ pub enum CalibrationError {
     Prediction(#[from] PredictionError),
 }
 
-/// Estimates the costs of the event path. Of the runs of one load those in the middle, by their mean latency, are taken together: one in which the
-/// machine was taken away for a while would outweigh all others.
+/// Estimates the costs of the event path: what is worked by all loads together, wake-ups of each load by itself ([`EventCosts`]). Of the runs of one load those in the
+/// middle, by their mean latency, are taken together: one in which the machine was taken away for a while would outweigh all others.
 ///
 /// # Errors
 /// Runs without stages or latencies.
 pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, CalibrationError> {
     let loads = merged(runs)?;
-    let mut costs = worked(&loads);
-    let closed: Vec<&EventRun> = loads.iter().filter(|load| load.rate_per_s.is_none()).collect();
-    let wake = searched(
-        &closed,
-        effort,
-        |load| &load.answered,
-        |load, wake, effort| {
-            let costs = Costs { wake, subscriber_wake: wake, ..costs.clone() };
-            predict_answers(&costs, &deployment(load), effort)
-        },
-    )?;
-    costs.wake = wake;
-    costs.subscriber_wake = searched(
-        &loads.iter().collect::<Vec<_>>(),
-        effort,
-        |load| &load.latency,
-        |load, subscriber_wake, effort| {
-            let costs = Costs { subscriber_wake, ..costs.clone() };
-            predict_events(&costs, &deployment(load), effort)
-        },
-    )?;
-    let told = |load: EventRun| predict_events(&costs, &deployment(&load), effort).map(|prediction| (load, prediction));
-    let loads = loads.into_iter().map(told).collect::<Result<_, _>>()?;
+    let work = worked(&loads);
+    let answered = |load: &EventRun| {
+        searched(load, effort, &load.answered, |wake, effort| {
+            predict_answers(&Costs { wake, subscriber_wake: wake, ..work.clone() }, &deployment(load), effort)
+        })
+    };
+    let is_closed = |load: &&EventRun| load.rate_per_s.is_none();
+    let wakes: Vec<(Deployment, Wake)> =
+        loads.iter().filter(is_closed).map(|load| Ok((deployment(load), answered(load)?))).collect::<Result<_, PredictionError>>()?;
+    let calibrated = |load: &EventRun| -> Result<LoadCosts, PredictionError> {
+        let asked = deployment(load);
+        // With a rate nothing is sent when an answer comes: how long that takes says little.
+        let (_, wake) = *nearest(&wakes, &asked, |(load, _)| *load).expect("a load is in closed loop");
+        let of = |subscriber_wake| Costs { wake, subscriber_wake, ..work.clone() };
+        let subscriber_wake =
+            searched(load, effort, &load.latency, |subscriber_wake, effort| predict_events(&of(subscriber_wake), &asked, effort))?;
+        Ok(LoadCosts { deployment: asked, costs: of(subscriber_wake) })
+    };
+    let costs = EventCosts { loads: loads.iter().map(calibrated).collect::<Result<_, _>>()? };
+    let predicted =
+        |load: EventRun| predict_events(costs.nearest(&deployment(&load)), &deployment(&load), effort).map(|found| (load, found));
+    let loads = loads.into_iter().map(predicted).collect::<Result<_, _>>()?;
     Ok(Calibration { costs, loads })
 }
 
@@ -218,18 +218,15 @@ impl EventRun {
     }
 }
 
-/// The wake-ups under which what is predicted of all loads comes nearest to what was measured.
+/// The wake-ups under which what is predicted of a load comes nearest to what was measured.
 fn searched(
-    loads: &[&EventRun],
+    load: &EventRun,
     effort: &Effort,
-    measured: fn(&EventRun) -> &Durations,
-    predict: impl Fn(&EventRun, Wake, &Effort) -> Result<Prediction, PredictionError>,
+    measured: &Durations,
+    predict: impl Fn(Wake, &Effort) -> Result<Prediction, PredictionError>,
 ) -> Result<Wake, PredictionError> {
-    let event_us = loads.iter().map(|load| load.elapsed_us / load.events as f64).fold(f64::INFINITY, f64::min);
-    let measured: Vec<&Durations> = loads.iter().map(|load| measured(load)).collect();
-    nearest_wake(&measured, event_us, effort, Search::AllEvents, |wake, effort| {
-        loads.iter().map(|load| predict(load, wake, effort)).collect()
-    })
+    let event_us = load.elapsed_us / load.events as f64;
+    nearest_wake(&[measured], event_us, effort, Search::AllEvents, |wake, effort| Ok(vec![predict(wake, effort)?]))
 }
 
 /// How wake-ups are searched: some hundred are tried.

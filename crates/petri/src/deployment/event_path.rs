@@ -5,6 +5,8 @@
 //! then by other work of the machine. It keeps its processor until it has nothing to do. The shard works in turns: it reads all requests that are there, serves them, writes once to each subscriber whatever the number
 //! of events, writes the event log, and then answers the publishers. A subscriber's read brings all events that its stream has.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     costs::{Costs, Wake, Work},
     draft::{Around, Draft},
@@ -29,7 +31,8 @@ const PLACE: u32 = 3;
 const PLACE_BROKER: u32 = 2;
 
 /// What is to be predicted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Deployment {
     /// Processors that all share; 1 or more.
     pub cores: u32,

@@ -145,7 +145,10 @@ fn a_calibration_from_two_loads_predicts_a_third() {
     let calibration = calibrate(&runs, &Effort { threads: 2, ..EFFORT }).expect("there is everything");
     assert_eq!(calibration.loads.len(), 2, "runs of one load are one");
     for subscribers in [1, 6] {
-        let (found, expected) = (predict(&calibration.costs, &load(3, 1, subscribers)), predict(&truth, &load(3, 1, subscribers)));
+        let (found, expected) = (
+            predict(calibration.costs.nearest(&load(3, 1, subscribers)), &load(3, 1, subscribers)),
+            predict(&truth, &load(3, 1, subscribers)),
+        );
         assert_near(found.mean_us.value, expected.mean_us.value, 0.05);
         assert_near(found.quantile_us(0.99), expected.quantile_us(0.99), 0.15);
     }
@@ -179,8 +182,9 @@ fn nobody_is_held_up_for_longer_than_a_simulation_sees() {
     };
     let runs = [away(1), away(3)];
     let few = Effort { events: 1_000, seed: 1, threads: 2 };
-    let costs = calibrate(&runs, &few).expect("there is everything").costs;
-    let many = predict_events(&costs, &load(3, 1, 1), &Effort { events: 50_000, ..few }).expect("it can be predicted");
+    let calibration = calibrate(&runs, &few).expect("there is everything");
+    let costs = calibration.costs.nearest(&load(3, 1, 1));
+    let many = predict_events(costs, &load(3, 1, 1), &Effort { events: 50_000, ..few }).expect("it can be predicted");
     let (predicted, measured) = (many.mean_us.value, runs[0].latency.mean_us());
     assert!(predicted < 10.0 * measured, "{predicted} beside {measured} us, {:?} {:?}", costs.wake, costs.subscriber_wake);
 }

@@ -6,9 +6,9 @@ use anyhow::Context;
 use bodkin_bench::recording::Recording;
 use bodkin_petri::{
     deployment::{
-        Beside, Calibration, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, OperatorCost,
-        OrchestrationDeployment, OrchestrationLaws, Wake, calibrate, calibrate_graph, deployment, event_path, fit_orchestrations,
-        graph_path, orchestration,
+        Beside, Calibration, Deployment, Effort, EventRun, GraphCalibration, GraphDeployment, GraphPrediction, GraphRun, LoadCosts,
+        OperatorCost, OrchestrationDeployment, OrchestrationLaws, Wake, calibrate, calibrate_graph, deployment, event_path,
+        fit_orchestrations, graph_path, orchestration,
     },
     distribution::Distribution,
     format::json,
@@ -112,15 +112,19 @@ pub fn threads() -> usize {
 
 /// A load as it is typed.
 pub fn load_text(run: &EventRun) -> String {
-    let rate = run.rate_per_s.map(|rate| format!("@{rate}")).unwrap_or_default();
-    format!("{}x{}{rate}", run.publishers, run.subscribers)
+    deployment_text(&deployment(run))
+}
+
+fn deployment_text(Deployment { publishers, subscribers, rate_per_s, .. }: &Deployment) -> String {
+    let rate = rate_per_s.map(|rate| format!("@{rate}")).unwrap_or_default();
+    format!("{publishers}x{subscribers}{rate}")
 }
 
 impl CalibrateOptions {
     fn write(&self, calibration: &Calibration, file: &CalibrationFile) -> anyhow::Result<()> {
         self.put("calibration.json", pretty(file)?)?;
         for (load, _) in &calibration.loads {
-            let path = event_path(&calibration.costs, &deployment(load))?;
+            let path = event_path(calibration.costs.nearest(&deployment(load)), &deployment(load))?;
             self.put(&format!("events-{}.json", load_text(load)), json::write(&path.net))?;
         }
         let alone = OrchestrationDeployment { cores: file.cores, others: 0.0, consumers: 1 };
@@ -154,7 +158,8 @@ pub fn pretty(value: &impl Serialize) -> anyhow::Result<String> {
 }
 
 fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[GraphLoadSeen]>, printer: Printer) -> anyhow::Result<()> {
-    let costs = &calibration.costs;
+    // Work is the same for all loads.
+    let costs = &calibration.costs.loads()[0].costs;
     let loads: Vec<_> = calibration
         .loads
         .iter()
@@ -167,7 +172,7 @@ fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[Grap
         })
         .collect();
     printer.one(
-        &json!({ "costs": costs, "orchestration": file.orchestration, "intercloud": file.intercloud, "graph": file.graph, "loads": loads }),
+        &json!({ "costs": calibration.costs, "orchestration": file.orchestration, "intercloud": file.intercloud, "graph": file.graph, "loads": loads }),
         &Details::default()
             .with("publisher", format!("takes an answer in {:.2} us, publishes in {:.2} us", costs.take.mean_us, costs.publish.mean_us))
             .with("broker, a turn", format!("{:.2} us, its log {:.2} us", costs.turn.mean_us, costs.log.mean_us))
@@ -181,8 +186,6 @@ fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[Grap
                 let [publishers, subscribers] = [costs.publisher_switch, costs.subscriber_switch].map(|work| work.mean_us);
                 format!("the publishers' thread in {publishers:.2} us, the subscribers' in {subscribers:.2} us")
             })
-            .with("wake-up", wake_text(costs.wake))
-            .with("of subscribers", wake_text(costs.subscriber_wake)),
     )?;
     let mut table = Table::new(&["LOAD", "EVENTS", "MEAN US", "BY NET", "P99 US", "BY NET", "QUEUED US"]);
     for (load, predicted) in &calibration.loads {
@@ -197,6 +200,11 @@ fn print(calibration: &Calibration, file: &CalibrationFile, graph: Option<&[Grap
             us(predicted.quantile_us(0.99)),
             load.queued_us().map_or_else(|| "unknown".to_owned(), us),
         ]);
+    }
+    printer.table(&table, "no loads")?;
+    let mut table = Table::new(&["LOAD", "WAKE-UP", "OF SUBSCRIBERS"]);
+    for LoadCosts { deployment, costs } in calibration.costs.loads() {
+        table.push([deployment_text(deployment), wake_text(costs.wake), wake_text(costs.subscriber_wake)]);
     }
     printer.table(&table, "no loads")?;
     for (laws, title) in [(&file.orchestration, "ORCHESTRATION"), (&file.intercloud, "IN ANOTHER CLOUD")] {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use bodkin_petri::deployment::{
-    Calibration, Costs, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, OrchestrationLaws, Prediction,
+    Calibration, EventCosts, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, OrchestrationLaws, Prediction,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{calibrate::load_text, file::read_text, graph::load_text as graph_load_text};
 
-const SCHEMA: &str = "bodkin-calibration-2";
+const SCHEMA: &str = "bodkin-calibration-3";
 
 /// What predictions are made from.
 #[derive(Debug, Deserialize, Serialize)]
@@ -24,8 +24,8 @@ pub struct CalibrationFile {
     pub loads: Vec<String>,
     /// How far the net's mean is off, at most, for the loads from which it was made.
     pub mean_off_percent: f64,
-    /// Costs of the event path, in us.
-    pub events: Costs,
+    /// Costs of the event path for each of the loads, in us.
+    pub events: EventCosts,
     /// Laws of an orchestration, in us, where orchestrations were recorded.
     pub orchestration: Option<OrchestrationLaws>,
     /// Laws of an orchestration that another cloud answers, in us, where such were recorded.

@@ -95,7 +95,8 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
         }
         None => {
             let PredictOptions { publishers, subscribers, rate: rate_per_s, .. } = *options;
-            predict_events(&calibration.events, &Deployment { cores, publishers, subscribers, rate_per_s }, &effort)
+            let asked = Deployment { cores, publishers, subscribers, rate_per_s };
+            predict_events(calibration.events.nearest(&asked), &asked, &effort)
         }
     };
     match predicted {

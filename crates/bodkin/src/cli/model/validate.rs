@@ -253,7 +253,7 @@ impl ValidateOptions {
     }
 
     fn row(&self, calibration: &CalibrationFile, runs: &[&EventRun]) -> anyhow::Result<Row> {
-        let predicted: Prediction = predict_events(&calibration.events, &deployment(runs[0]), &self.effort())?;
+        let predicted: Prediction = predict_events(calibration.events.nearest(&deployment(runs[0])), &deployment(runs[0]), &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
         let load = load_text(runs[0]);
         let was_calibrated_with = calibration.loads.contains(&load);

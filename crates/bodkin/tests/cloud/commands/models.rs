@@ -57,8 +57,11 @@ fn a_cloud_under_load_becomes_nets_that_predict_it() {
     let off = |load: &Value| 100.0 * (number(load, "/net_mean_us") / number(load, "/measured_mean_us") - 1.0).abs();
     let off_percent = loads.iter().map(off).fold(0.0, f64::max);
     assert!(loads.iter().all(|load| number(load, "/measured_mean_us") > 0.0) && off_percent.is_finite(), "{loads:?}");
-    let sent = number(&calibrated, "/costs/answer/mean_us") + number(&calibrated, "/costs/write/mean_us");
-    assert!(sent > 0.0 && number(&calibrated, "/costs/execute/mean_us") > 0.0, "how `sent` is shared is a fit's to say: {calibrated}");
+    let sent = number(&calibrated, "/costs/0/costs/answer/mean_us") + number(&calibrated, "/costs/0/costs/write/mean_us");
+    assert!(
+        sent > 0.0 && number(&calibrated, "/costs/0/costs/execute/mean_us") > 0.0,
+        "how `sent` is shared is a fit's to say: {calibrated}"
+    );
 
     let file = "DIR/nets/calibration.json";
     let predicted = |options: &str| document(&place, &format!("predict {file} --events 5000 --calibrated-within 100000 {options}"));
