@@ -12,6 +12,13 @@ impl Monitor {
         ("bodkin_graphs_suspended", "Graphs that stand still because an operator has failed.", count as u64)
     }
 
+    /// Links of graphs over which nothing comes just now.
+    pub(super) fn graph_links_down(&self) -> Number {
+        let graphs = self.api.graphs.table().all();
+        let count = graphs.values().flat_map(|graph| &graph.links).filter(|link| link.state() != LinkState::Up).count();
+        ("bodkin_graph_links_down", "Links of graphs to other edges that are not heard.", count as u64)
+    }
+
     /// What became of the events of each graph, and what its operators cost.
     pub(super) fn push_graphs(&self, text: &mut String) {
         type Count = fn(&GraphCounts) -> u64;

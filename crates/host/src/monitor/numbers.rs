@@ -114,7 +114,7 @@ impl Monitor {
                 u64::from(stalls.backup_is_far()),
             ),
         ]);
-        let gauges = gauges.chain([self.graphs_suspended()]).chain(self.certificates_end());
+        let gauges = gauges.chain([self.graphs_suspended(), self.graph_links_down()]).chain(self.certificates_end());
         let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
         let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
         let gauges = gauges.chain(self.crossing.iter().flat_map(Crossing::gauges));

@@ -51,6 +51,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             let count = number(numbers, "bodkin_graphs_suspended");
             format!("graphs that stand still because an operator has failed: {count}; bodkin graph list says which and why, deploy it anew once that is mended")
         }),
+        is("bodkin_graph_links_down").then(|| {
+            let count = number(numbers, "bodkin_graph_links_down");
+            format!("links of graphs to other edges that are not heard: {count}, and results of their inputs are late; bodkin graph list says which, GET /api/v1/graphs why")
+        }),
         certificate(overview).filter(|remaining| *remaining < CERTIFICATE_REMAINING_MIN).map(|remaining| {
             format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
         }),
@@ -119,12 +123,13 @@ mod tests {
 
     const ALERTS: &str = include_str!("../../../../../docs/monitoring/alerts.yml");
     /// What counts since the start is shown on the screen, and is no trouble of now.
-    const COUNTED: [&str; 4] = ["BodkinDeadlinesMissed", "BodkinEventsLost", "BodkinDeadLetters", "BodkinFleetLost"];
+    const COUNTED: [&str; 5] =
+        ["BodkinDeadlinesMissed", "BodkinEventsLost", "BodkinDeadLetters", "BodkinFleetLost", "BodkinGraphLinkLosses"];
     /// What a node that does not lead or answer is told by itself.
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 18] = [
+    const FIRING: [Firing; 19] = [
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
@@ -150,6 +155,7 @@ mod tests {
         ("BodkinEventLogSuspended", &[("bodkin_event_log_suspended", 1.0)], "keeps nothing"),
         ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
         ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
+        ("BodkinGraphLinkDown", &[("bodkin_graph_links_down", 3.0)], "not heard: 3"),
         ("BodkinBackupFar", &[("bodkin_backup_far", 1.0)], "take longer to the Backup"),
     ];
 
