@@ -346,8 +346,13 @@ export interface DeadLetter {
     reason: string;
     diedAt: string;
     /** `null`: the event log does not keep it any more. */
-    event: Event | null;
+    event: DeadEvent | null;
+    /** Of a payload that is withheld, for the cloud is secure. */
+    payloadWithheldBytes: number | null;
 }
+
+/** The event of a dead letter: without its payload in secure mode. */
+export type DeadEvent = Omit<Event, "payload"> & { payload: string | null };
 
 export interface IntraCloudRule {
     id: number;

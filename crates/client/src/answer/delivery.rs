@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{NameOrRow, PushedEvent, ServiceDefinition, System};
+use super::{NameOrRow, ServiceDefinition, System};
 
 answer! {
     /// A node at a glance.
@@ -239,20 +239,39 @@ answer! {
         id: i64,
         /// Row id of the subscription.
         subscription: i64,
-        /// Identity of the event, as streams write it.
-        event_id: String,
-        /// Event type.
-        event_type: String,
-        /// When it was accepted (UTC).
-        published_at: String,
+        /// Identity of the event, as streams write it; `None`: the event log does not keep the event any more.
+        event_id: Option<String>,
+        /// Event type, likewise.
+        event_type: Option<String>,
+        /// When it was accepted (UTC), likewise.
+        published_at: Option<String>,
         /// How often it was tried.
         attempts: u64,
         /// Why it was given up.
         reason: String,
         /// When (UTC).
         died_at: String,
-        /// The event.
-        event: PushedEvent,
+        /// The event; `None`: the event log does not keep it any more.
+        event: Option<DeadEvent>,
+        /// Bytes of its payload where that is not told, for the cloud is secure.
+        #[serde(default)]
+        payload_withheld_bytes: Option<u64>,
+    }
+}
+
+answer! {
+    /// The event of a dead letter.
+    DeadEvent {
+        /// Event type as published.
+        event_type: String,
+        /// Free pairs.
+        #[serde(default)]
+        meta_data: Option<BTreeMap<String, String>>,
+        /// What happened; `None` where only those read it who may subscribe to it.
+        #[serde(default)]
+        payload: Option<String>,
+        /// When (UTC).
+        time_stamp: String,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `/api/v1/dead-letters`: pushed events that were given up; list, replay, remove.
 
-use std::{io, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use bodkin_arrowhead::{
     record::{Subscription, SubscriptionId},
@@ -9,7 +9,10 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::delivery::DeadLetters;
 use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{
+    json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{Api, list, not_stored, subscriptions::no_subscription};
 use crate::{
@@ -26,7 +29,7 @@ use crate::{
 const PAGE_EVENTS: u64 = 100;
 const PAGE_EVENTS_MAX: u64 = 10_000;
 
-/// A dead letter as it is told. What the event log does not keep any more is null.
+/// A dead letter as it is told. What the event log does not keep any more is null, and so is in secure mode the payload of its event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LetterView {
@@ -39,6 +42,7 @@ struct LetterView {
     reason: String,
     died_at: UtcTime,
     event: Option<Box<RawValue>>,
+    payload_withheld_bytes: Option<usize>,
 }
 
 impl Api {
@@ -74,7 +78,8 @@ impl Api {
         };
         let Some(source) = self.push.backlog.clone() else { return list(&[] as &[LetterView], 0) };
         let snapshot = Arc::clone(&self.store.snapshot());
-        match source.read(move |source| read_page(&rows, skipped, size, &snapshot, source)).await {
+        let shows_payloads = self.push.security.is_none();
+        match source.read(move |source| read_page(&rows, skipped, size, shows_payloads, &snapshot, source)).await {
             Ok(letters) => list(&letters, count),
             Err(error) => Answer::problem(500, &format!("The event log cannot be read: {error}.")),
         }
@@ -135,6 +140,7 @@ fn read_page(
     rows: &[DeadLetters],
     mut skipped: u64,
     size: u64,
+    shows_payloads: bool,
     snapshot: &Snapshot,
     source: &BacklogSource,
 ) -> io::Result<Vec<LetterView>> {
@@ -149,11 +155,16 @@ fn read_page(
                     skipped -= 1;
                     return true;
                 }
+                let (event, payload_withheld_bytes) = match shows_payloads {
+                    true => (RawValue::from_string(record.event.to_owned()).ok(), None),
+                    false => withhold_payload(record.event).ok().unzip(),
+                };
                 letters.push(LetterView {
                     event_id: Some(record.id.to_string()),
                     event_type: Some(record.topic.to_owned()),
                     published_at: Some(UtcTime::from_unix_nanos(record.time_ns)),
-                    event: RawValue::from_string(record.event.to_owned()).ok(),
+                    event,
+                    payload_withheld_bytes,
                     ..gone(row)
                 });
                 (letters.len() as u64) < size
@@ -181,5 +192,28 @@ fn gone(row: &DeadLetters) -> LetterView {
         reason: row.reason.clone(),
         died_at: UtcTime::from_unix_seconds(row.died_at.unsigned_abs()),
         event: None,
+        payload_withheld_bytes: None,
+    }
+}
+
+/// An event with null in place of its payload, and how many bytes that has (decision 135).
+fn withhold_payload(event: &str) -> Result<(Box<RawValue>, usize), serde_json::Error> {
+    let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(event)?;
+    let payload = members.insert("payload", RawValue::NULL).unwrap_or(RawValue::NULL);
+    let bytes = serde_json::from_str::<String>(payload.get())?.len();
+    Ok((to_raw_value(&members)?, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_an_event_but_its_payload_is_told() {
+        let event = r#"{"eventType":"HOT","metaData":{"severity":"high"},"payload":"21.5 \"°C\"","timeStamp":"2026-11-21T00:00:00Z"}"#;
+        let (told, bytes) = withhold_payload(event).unwrap();
+        assert_eq!(told.get(), r#"{"eventType":"HOT","metaData":{"severity":"high"},"payload":null,"timeStamp":"2026-11-21T00:00:00Z"}"#);
+        assert_eq!(bytes, "21.5 \"°C\"".len());
+        assert!(withhold_payload(r#"{"eventType":"HOT"}"#).is_err(), "what is no event is not told at all");
     }
 }

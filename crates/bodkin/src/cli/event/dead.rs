@@ -63,13 +63,21 @@ fn table(letters: &[DeadLetter]) -> Table {
         table.push([
             letter.id.to_string(),
             letter.subscription.to_string(),
-            letter.event_type.clone(),
-            letter.published_at.clone(),
+            letter.event_type.clone().unwrap_or_default(),
+            letter.published_at.clone().unwrap_or_default(),
             letter.died_at.clone(),
             letter.attempts.to_string(),
             letter.reason.clone(),
-            letter.event.payload.clone(),
+            payload(letter),
         ]);
     }
     table
+}
+
+fn payload(letter: &DeadLetter) -> String {
+    match (&letter.event, letter.payload_withheld_bytes) {
+        (None, _) => "(not kept any more)".to_owned(),
+        (Some(_), Some(bytes)) => format!("({bytes} bytes, for subscribers)"),
+        (Some(event), None) => event.payload.clone().unwrap_or_default(),
+    }
 }

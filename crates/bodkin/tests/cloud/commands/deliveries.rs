@@ -77,6 +77,21 @@ fn a_subscription_is_replaced_as_a_whole() {
 }
 
 #[test]
+fn a_dead_letter_without_its_payload_or_event_is_listed() {
+    let letter = |event: Value, withheld: Value| {
+        let told = |of: &str| if event.is_null() { Value::Null } else { json!(of) };
+        json!({"id": 1, "subscription": 7, "eventId": told("1-2-3-4"), "eventType": told("HOT"), "publishedAt": told("2026-01-01T00:00:00Z"),
+            "attempts": 9, "reason": "410 Gone", "diedAt": "2026-01-01T00:01:00Z", "event": event, "payloadWithheldBytes": withheld})
+    };
+    let withheld = json!({"eventType": "hot", "metaData": null, "payload": null, "timeStamp": "2026-01-01T00:00:00Z"});
+    let letters = [letter(withheld, json!(4)), letter(Value::Null, Value::Null)];
+    let double = Double::start(vec![("GET /api/v1/dead-letters", 200, json!({"data": letters, "count": 2}))]);
+    let told = asked(&double, "event dead list", 0).0;
+    has_row(&told, &["HOT", "410 Gone", "(4 bytes, for subscribers)"]);
+    has_row(&told, &["410 Gone", "(not kept any more)"]);
+}
+
+#[test]
 fn dead_letters_are_listed_replayed_and_removed() {
     let double = Double::start(table());
     has_row(&asked(&double, "event dead list", 0).0, &["1", "7", "HOT", "410 Gone", "21.5"]);

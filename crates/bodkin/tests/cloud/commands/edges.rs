@@ -6,7 +6,7 @@ use bodkin_broker::EventId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{done, json as printed_json};
+use super::{done, ended, json as printed_json};
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
@@ -220,6 +220,8 @@ fn an_edge_that_is_gone_is_told_and_goes_on_when_it_is_back() {
     at_press.kill();
     assert!(eventually(|| !is_up(&at_office)), "{}", links(&at_office));
     assert!(done(&at_office, "graph list").contains("inputs late"), "{}", done(&at_office, "graph list"));
+    let status = ended(&at_office, "status", 1);
+    assert!(status.contains("links of graphs to other edges that are not heard: 1"), "{status}");
     let at_press = press.start(&[]);
     wait_until_up(&at_office);
     publish(&at_press, 3);

@@ -67,6 +67,35 @@ fn a_removed_rule_ends_what_is_tried_again() {
     assert!(!inbox.payloads()[tried..].contains(&"withdrawn".to_owned()), "{:?}", inbox.payloads());
 }
 
+/// To be the operator is not to be a subscriber.
+#[test]
+fn the_operator_sees_what_was_not_taken_and_not_what_was_in_it() {
+    let secure = SecureCloud::start(["--push-attempts-max", "1"]);
+    let (subscriber, sysop) = (Client::system("refusing"), Client::system("sysop"));
+    let source = register_publisher(&secure.cloud, &Client::system("secretive"), "secretive");
+    let inbox = PushSubscriber::listen(Manner::Answers);
+    inbox.answer_with(400, "");
+    let id = register(&secure.cloud, &subscriber, &system("refusing", inbox.port()));
+    allow(&secure.cloud, id, source);
+    let body = subscription("refusing", system("refusing", inbox.port()), "/events");
+    subscriber.expect(&secure.cloud, "POST", "/eventhandler/subscribe", Some(&body), 200);
+    let body = event("refusing", system("secretive", 1), "swordfish");
+    Client::system("secretive").expect(&secure.cloud, "POST", "/eventhandler/publish", Some(&body), 200);
+    let letters = || sysop.expect(&secure.cloud, "GET", "/api/v1/dead-letters", None, 200).json();
+    assert!(eventually(|| letters()["count"] == 1), "{}", letters());
+    let told = letters();
+    let letter = &told["data"][0];
+    assert_eq!((&letter["event"]["payload"], &letter["payloadWithheldBytes"]), (&json!(null), &json!("swordfish".len())), "{told}");
+    assert_eq!((&letter["eventType"], &letter["reason"]), (&json!("REFUSING"), &json!("the subscriber answered 400")), "{told}");
+    assert!(!told.to_string().contains("swordfish"), "{told}");
+    subscriber.expect(&secure.cloud, "GET", "/api/v1/dead-letters", None, 403);
+    // It is delivered again all the same: its subscriber may hear it.
+    inbox.answer_with(200, "");
+    let replayed = sysop.expect(&secure.cloud, "POST", "/api/v1/dead-letters/replay", Some(&json!({})), 200).json();
+    assert_eq!(replayed, json!({"replayed": 1, "failed": 0, "remaining": 0}));
+    assert_eq!(inbox.payloads().last().map(String::as_str), Some("swordfish"));
+}
+
 /// Tokens are sealed to the key that a provider has registered, and are good wherever that key is.
 #[test]
 fn a_system_cannot_register_the_key_of_another() {
