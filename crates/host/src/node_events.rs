@@ -78,6 +78,31 @@ pub struct CrossingCounts {
     waiting_bytes: AtomicUsize,
 }
 
+impl CrossingCounts {
+    /// Numbers of the metrics that stand at some value.
+    pub fn gauges(&self) -> [(&'static str, &'static str, u64); 1] {
+        let is_connected = u64::from(self.is_connected.load(Relaxed));
+        [("bodkin_node_events_connected", "1 while NATS is reached, by which events go from node to node.", is_connected)]
+    }
+
+    /// Numbers of the metrics that are counted since the start.
+    pub fn counters(&self) -> [(&'static str, &'static str, u64); 6] {
+        [
+            ("bodkin_node_events_losses_total", "Times that NATS was not reached any more, or could not be.", &self.losses),
+            ("bodkin_node_events_sent_total", "Events that were sent to the other nodes of this cloud.", &self.sent),
+            (
+                "bodkin_node_events_unsent_total",
+                "Events that the other nodes were not sent, for too many waited or NATS does not take them.",
+                &self.unsent,
+            ),
+            ("bodkin_node_events_heard_total", "Events that came from other nodes of this cloud.", &self.heard),
+            ("bodkin_node_events_missing_total", "Events of other nodes of this cloud that are missing between those.", &self.missing),
+            ("bodkin_node_events_refused_total", "Messages of other nodes that are no events, or came once more.", &self.refused),
+        ]
+        .map(|(name, help, value)| (name, help, value.load(Relaxed)))
+    }
+}
+
 /// The shard's end: an event is put into the queue or dropped, and nothing is waited for.
 #[derive(Clone)]
 pub struct Crossing {
@@ -105,30 +130,6 @@ impl Crossing {
             counts.waiting_bytes.fetch_sub(json.len(), Relaxed);
             counts.unsent.fetch_add(1, Relaxed);
         }
-    }
-
-    /// Numbers of the metrics that stand at some value.
-    pub fn gauges(&self) -> [(&'static str, &'static str, u64); 1] {
-        let is_connected = u64::from(self.counts.is_connected.load(Relaxed));
-        [("bodkin_node_events_connected", "1 while NATS is reached, by which events go from node to node.", is_connected)]
-    }
-
-    /// Numbers of the metrics that are counted since the start.
-    pub fn counters(&self) -> [(&'static str, &'static str, u64); 6] {
-        let counts = &self.counts;
-        [
-            ("bodkin_node_events_losses_total", "Times that NATS was not reached any more, or could not be.", &counts.losses),
-            ("bodkin_node_events_sent_total", "Events that were sent to the other nodes of this cloud.", &counts.sent),
-            (
-                "bodkin_node_events_unsent_total",
-                "Events that the other nodes were not sent, for too many waited or NATS does not take them.",
-                &counts.unsent,
-            ),
-            ("bodkin_node_events_heard_total", "Events that came from other nodes of this cloud.", &counts.heard),
-            ("bodkin_node_events_missing_total", "Events of other nodes of this cloud that are missing between those.", &counts.missing),
-            ("bodkin_node_events_refused_total", "Messages of other nodes that are no events, or came once more.", &counts.refused),
-        ]
-        .map(|(name, help, value)| (name, help, value.load(Relaxed)))
     }
 }
 

@@ -15,15 +15,15 @@ use crate::{answer::Answer, config::HostConfig, server::Port};
 /// The release of this node.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Numbers of the metrics that stand at some value; none where the database is this node's own.
-pub fn gauges(store: &Store) -> Vec<(&'static str, &'static str, u64)> {
-    let Some(Standing { number, away, staleness, is_keeper, nodes, .. }) = store.standing() else { return Vec::new() };
+/// Numbers of the metrics that stand at some value.
+pub fn gauges(standing: &Standing) -> Vec<(&'static str, &'static str, u64)> {
+    let Standing { number, away, staleness, is_keeper, nodes, .. } = standing;
     let staleness_ns = staleness.map_or(0, |staleness| u64::try_from(staleness.as_nanos()).unwrap_or(u64::MAX));
     let mut gauges = vec![
         ("bodkin_database_connected", "1 while the shared database is reached.", u64::from(away.is_none())),
         ("bodkin_database_commit", "The last commit of the shared database that this node shows.", number.unsigned_abs()),
         ("bodkin_database_staleness_seconds", "From another node's last commit to its reading here, by the server's clock.", staleness_ns),
-        ("bodkin_database_keeper", "1 at the node that does what is to be done once in the cloud.", u64::from(is_keeper)),
+        ("bodkin_database_keeper", "1 at the node that does what is to be done once in the cloud.", u64::from(*is_keeper)),
     ];
     gauges.extend(nodes.iter().flat_map(|nodes| counted(nodes, away.is_some())));
     gauges
@@ -55,9 +55,8 @@ fn counted(nodes: &Nodes, is_away: bool) -> [(&'static str, &'static str, u64); 
 }
 
 /// Numbers of the metrics that are counted since the start.
-pub fn counters(store: &Store) -> Option<(&'static str, &'static str, u64)> {
-    let losses = store.standing()?.losses;
-    Some(("bodkin_database_losses_total", "Times that the shared database was not reached any more.", losses))
+pub fn counters(standing: &Standing) -> [(&'static str, &'static str, u64); 1] {
+    [("bodkin_database_losses_total", "Times that the shared database was not reached any more.", standing.losses)]
 }
 
 /// What `/readyz` says while the database is away: what was read last is served, so the node stays ready.

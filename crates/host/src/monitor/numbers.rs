@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bodkin_arrowhead::shared_event::Account;
 
 use super::{Monitor, Number, disk, fleet, quality, relay, tunnel};
-use crate::{fleet::FleetState, gatekeeper::DialogueCounts, node_events::Crossing, pair::PairHandle, shared, stall::Guarantee};
+use crate::{fleet::FleetState, gatekeeper::DialogueCounts, pair::PairHandle, shared, stall::Guarantee};
 
 impl Monitor {
     /// What stands at some value just now and has no label.
@@ -115,9 +115,10 @@ impl Monitor {
             ),
         ]);
         let gauges = gauges.chain([self.graphs_suspended(), self.graph_links_down()]).chain(self.certificates_end());
-        let gauges = gauges.chain(shared::gauges(&self.store)).chain(quality::gauges(&self.api.control.qualities));
+        let standing = self.store.standing();
+        let gauges = gauges.chain(standing.iter().flat_map(shared::gauges)).chain(quality::gauges(&self.api.control.qualities));
         let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
-        let gauges = gauges.chain(self.crossing.iter().flat_map(Crossing::gauges));
+        let gauges = gauges.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.gauges()));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
         gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
     }
@@ -171,8 +172,16 @@ impl Monitor {
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
         let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
-        let counted = counted.chain(self.crossing.iter().flat_map(Crossing::counters));
-        counted.chain(shared::counters(&self.store)).chain(relay).chain(dialogues).chain(tunnels).chain(heard).chain(spans).collect()
+        let counted = counted.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.counters()));
+        let standing = self.store.standing();
+        counted
+            .chain(standing.iter().flat_map(shared::counters))
+            .chain(relay)
+            .chain(dialogues)
+            .chain(tunnels)
+            .chain(heard)
+            .chain(spans)
+            .collect()
     }
 }
 

@@ -2,13 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
+use bodkin_host::node_events::CrossingCounts;
+use bodkin_host::shared;
+use bodkin_store::shared::{Nodes, Standing};
 use serde_json::json;
 
 use super::{cell, page};
 use crate::pair::nodes::Pair;
-use crate::support::cloud::System;
-use crate::support::secure::{Client, SecureCloud};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::ports::held_offset;
+use crate::support::secure::{Client, SecureCloud, put_trust};
 
 /// A graph that is there, so that metrics of graphs have their labels.
 const GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/demo/processor.toml");
@@ -41,33 +47,47 @@ fn collect(text: &str, is_everywhere: bool, metrics: &mut BTreeMap<String, Metri
     }
 }
 
+/// Adds the metrics of nodes that share a database, and send each other events: not every machine has the servers for that.
+fn collect_of_several(metrics: &mut BTreeMap<String, Metric>) {
+    let nodes = Nodes { rows: Vec::new(), read_at: Instant::now(), own: String::new(), clock_ahead_us: 0 };
+    let standing = Standing { number: 0, away: None, losses: 0, staleness: None, is_keeper: false, nodes: Some(Arc::new(nodes)) };
+    let counts = CrossingCounts::default();
+    let gauges = shared::gauges(&standing).into_iter().chain(counts.gauges()).map(|number| ("gauge", number));
+    let counters = shared::counters(&standing).into_iter().chain(counts.counters()).map(|number| ("counter", number));
+    for (kind, (name, help, _)) in gauges.chain(counters) {
+        metrics.insert(name.to_owned(), Metric { kind: kind.to_owned(), help: help.to_owned(), ..Metric::default() });
+    }
+}
+
 #[test]
 fn every_metric_is_in_the_reference() {
     let operator = Client::system("sysop");
-    let of_secure = |cloud: &SecureCloud| operator.expect(&cloud.cloud, "GET", "/metrics", None, 200).text();
+    let of_secure = |cloud: &Cloud| operator.expect(cloud, "GET", "/metrics", None, 200).text();
     // Nobody listens there.
     let place = tempfile::TempDir::new().expect("a temporary directory");
     let fleet = place.path().join("bodkin.toml");
     std::fs::write(&fleet, "[fleet]\nservers = [\"nats://127.0.0.1:9\"]\nedge = \"edge\"\n").expect("written");
     let fleet = fleet.to_str().expect("a path is text");
+    put_trust(&place.path().join("trust"));
+    // Ports that are known, as those of tunnels are then.
+    let offset = held_offset();
+    let launch = Launch::new().secure().data(place.path()).port_offset(offset.get());
     let secure =
-        SecureCloud::start(["--relay-listen", "127.0.0.1:0", "--graphs", GRAPH, "--otlp-url", "http://127.0.0.1:9", "--config", fleet]);
+        launch.flags(["--relay-listen", "127.0.0.1:0", "--graphs", GRAPH, "--otlp-url", "http://127.0.0.1:9", "--config", fleet]).start();
     let topic = json!({"event_type": "HOT", "period_ms": 1000, "deadline_ms": 1000});
-    operator.expect(&secure.cloud, "POST", "/api/v1/topics", Some(&topic), 201);
-    // It leads by itself, for it knows of no witness.
-    let pair = Pair::new();
-    let mut primary = pair.primary_by("127.0.0.1:9".parse().expect("an address"));
-    primary.served();
+    operator.expect(&secure, "POST", "/api/v1/topics", Some(&topic), 201);
+    let (_pair, _witness, _backup, primary) = Pair::protected();
     let of_primary = primary.call(System::Monitor, "GET", "/metrics", None).expect("an answer").expect_status(200).text();
 
     let mut metrics = BTreeMap::new();
-    collect(&of_secure(&SecureCloud::shared()), true, &mut metrics);
+    collect(&of_secure(&SecureCloud::shared().cloud), true, &mut metrics);
     collect(&of_secure(&secure), false, &mut metrics);
     collect(&of_primary, false, &mut metrics);
+    collect_of_several(&mut metrics);
     assert!(Path::new(GRAPH).exists() && metrics.len() > 60, "{:?}", metrics.keys());
     let mut text = "`GET /metrics` of Bodkin's own port, in Prometheus's text form; in secure mode any system of the cloud may read it. Times are in seconds and sizes in \
-        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, a fleet, a collector of traces. Those of a database that nodes share (`bodkin_database_*`) are \
-        in [the monitor's page](../formats/monitor.md). What to watch, with alert rules and a Grafana \
+        bytes. Metrics with a star are there only where there is what they tell of: a pair, a relay inside the cloud, ports for tunnels, a fleet, a collector of traces, nodes that share a database and send each other events. How they belong together is on \
+        [the monitor's page](../formats/monitor.md). What to watch, with alert rules and a Grafana \
         dashboard: [monitoring](../monitoring/README.md).\n\n| metric | kind | labels | |\n|---|---|---|---|\n"
         .to_owned();
     for (name, metric) in &metrics {
