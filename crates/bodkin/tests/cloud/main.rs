@@ -24,6 +24,7 @@ mod kill;
 mod laboratory;
 mod laboratory_realtime;
 mod laboratory_secure;
+mod logs;
 mod metrics;
 mod options;
 mod outage;
