@@ -17,6 +17,11 @@ impl Details {
         self
     }
 
+    /// Rows of a terminal that is so many characters wide.
+    pub fn rows(&self, columns: usize) -> usize {
+        self.to_string().lines().map(|line| line.chars().count().div_ceil(columns).max(1)).sum()
+    }
+
     /// Adds a property if there is one.
     pub fn with_some(self, name: &'static str, value: Option<impl ToString>) -> Self {
         match value {

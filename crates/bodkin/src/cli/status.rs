@@ -16,6 +16,13 @@ use self::troubles::{certificate, ending, notices, troubles};
 use super::{details::Details, printer::Printer, registry::RegistryOptions};
 use crate::{DONE, FAILED};
 
+/// Rows and characters of a row of the screen that a node is told on.
+const SCREEN: (usize, usize) = (24, 120);
+/// Rows that nodes of a shared database have even beside many troubles.
+const NODES_ROWS: usize = 3;
+/// Characters in front of a value.
+const NAME_COLUMNS: usize = 13;
+
 /// Options of `bodkin status`.
 #[derive(Args, Clone, Debug)]
 #[command(
@@ -44,9 +51,7 @@ pub async fn run(options: StatusOptions, printer: Printer) -> anyhow::Result<u8>
     let (troubles, notices) = (troubles(&overview, &platform), notices(&overview));
     printer.one(
         &json!({"node": monitor.address(), "overview": overview, "platform": platform, "nodes": nodes, "troubles": troubles, "notices": notices}),
-        &notices
-            .iter()
-            .fold(details(&monitor.address(), &overview, &platform, &nodes, &troubles), |details, notice| details.with("notice", notice)),
+        &screen(&monitor.address(), &overview, &platform, &nodes, [&troubles, &notices]),
     )?;
     Ok(if troubles.is_empty() { DONE } else { FAILED })
 }
@@ -55,7 +60,45 @@ fn number(numbers: &BTreeMap<String, f64>, name: &str) -> f64 {
     numbers.get(name).copied().unwrap_or_default()
 }
 
-fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nodes: &[NodeState], troubles: &[String]) -> Details {
+/// What a screen holds: of many nodes and troubles the first, and how many there are beside them.
+fn screen(
+    address: &str,
+    overview: &NodeOverview,
+    platform: &PlatformState,
+    nodes: &[NodeState],
+    [troubles, notices]: [&[String]; 2],
+) -> Details {
+    let mut nodes: Vec<&NodeState> = nodes.iter().collect();
+    nodes.sort_by_key(|node| (node.state == "serves", !node.is_this));
+    let nodes: Vec<String> = nodes.into_iter().map(told).collect();
+    let all = |nodes: &[String], troubles: &[String]| {
+        let details = details(address, overview, platform, nodes, troubles);
+        notices.iter().fold(details, |details, notice| details.with("notice", notice))
+    };
+    // Without troubles a row says so.
+    let room = (SCREEN.0 + 1).saturating_sub(all(&[], &[]).rows(SCREEN.1));
+    let troubles = shortened(troubles, room.saturating_sub(rows(&nodes).min(NODES_ROWS)));
+    let nodes = shortened(&nodes, room.saturating_sub(rows(&troubles).max(1)));
+    all(&nodes, &troubles)
+}
+
+/// Rows that values take.
+fn rows(values: &[String]) -> usize {
+    values.iter().map(|value| (NAME_COLUMNS + value.chars().count()).div_ceil(SCREEN.1)).sum()
+}
+
+/// The first of these values that have room in `rows_max` rows, and how many more there are; the first in any case.
+fn shortened(values: &[String], rows_max: usize) -> Vec<String> {
+    if rows(values) <= rows_max {
+        return values.to_vec();
+    }
+    let fitting = (1..values.len()).rev().find(|count| rows(&values[..*count]) < rows_max).unwrap_or(1);
+    let left = values.len() - fitting;
+    let more = (left > 0).then(|| format!("and {left} more, which --output json has all"));
+    values[..fitting].iter().cloned().chain(more).collect()
+}
+
+fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nodes: &[String], troubles: &[String]) -> Details {
     let count = |name: &str| format!("{}", number(&overview.numbers, name));
     let of = |names: &[(&str, &str)]| names.iter().map(|(name, what)| format!("{} {what}", count(name))).collect::<Vec<_>>().join(", ");
     let mode = if overview.secure { "secure" } else { "insecure" };
@@ -66,7 +109,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
         .with("database", database(&overview.numbers));
     let details = nodes
         .iter()
-        .fold(details, |details, node| details.with("node of it", told(node)))
+        .fold(details, |details, node| details.with("node of it", node))
         .with("deadlines", deadlines(platform))
         .with("threads", format!("{}: {}", platform.scheduling.policy, platform.scheduling.why))
         .with(
@@ -218,17 +261,50 @@ mod tests {
     fn a_screen_holds_it() {
         let overview = NodeOverview {
             uptime_s: 3_725,
-            numbers: numbers(&[("bodkin_resident_memory_bytes", 12_345_678.0), ("bodkin_data_free_bytes", 3e9)]),
+            numbers: numbers(&[
+                ("bodkin_resident_memory_bytes", 12_345_678.0),
+                ("bodkin_data_free_bytes", 3e9),
+                ("bodkin_fleet_connected", 1.0),
+                ("bodkin_database_commit", 12.0),
+            ]),
             ..NodeOverview::default()
         };
-        let printed =
-            details("127.0.0.1:8440", &overview, &PlatformState::default(), &[], &["one".to_owned(), "two".to_owned()]).to_string();
-        assert!(printed.lines().count() <= 24, "{printed}");
-        let bare = details("127.0.0.1:8440", &NodeOverview::default(), &PlatformState::default(), &[], &[]).to_string();
+        let platform = PlatformState::default();
+        let bare = screen("127.0.0.1:8440", &NodeOverview::default(), &platform, &[], [&[], &[]]).to_string();
         assert!(bare.contains("none was measured yet") && bare.contains("memory       not known"), "{bare}");
-        for part in ["up for 1 h 2 min", "12.3 MB", "3.00 GB are free", "TROUBLE      one", "a cloud by itself"] {
-            assert!(printed.contains(part), "{part} is not in\n{printed}");
+        let node = |number: usize| NodeState {
+            node: format!("{number:032x}"),
+            host: "node-of-a-cloud.plant.example".into(),
+            state: if number < 2 { "serves" } else { "silent" }.into(),
+            is_this: number == 1,
+            ..NodeState::default()
+        };
+        let trouble = |number: usize| format!("{number}: {}", "what is wrong, and what is to be done ".repeat(6));
+        for (node_count, trouble_count, notice_count) in [(0, 0, 0), (0, 2, 1), (3, 0, 0), (3, 17, 2), (40, 0, 0), (40, 1, 2), (40, 17, 2)]
+        {
+            let nodes: Vec<NodeState> = (0..node_count).map(node).collect();
+            let (troubles, notices): (Vec<String>, Vec<String>) =
+                ((0..trouble_count).map(trouble).collect(), vec!["it will not stay so".to_owned(); notice_count]);
+            let told = screen("127.0.0.1:8440", &overview, &platform, &nodes, [&troubles, &notices]);
+            let printed = told.to_string();
+            assert!(told.rows(120) <= 24, "{node_count} nodes, {trouble_count} troubles:\n{printed}");
+            for part in ["up for 1 h 2 min", "12.3 MB", "3.00 GB are free", "a cloud by itself", "0 stored"] {
+                assert!(printed.contains(part), "{part} is not in\n{printed}");
+            }
+            assert_eq!(printed.contains("TROUBLE      0: what is wrong"), trouble_count > 0, "{printed}");
+            assert_eq!(printed.contains("TROUBLE      and "), trouble_count == 17, "{printed}");
+            assert_eq!(printed.contains("node of it   and "), node_count == 40, "{printed}");
+            assert!(node_count < 3 || printed.contains(&format!("node of it   {:032x}, ", 2)), "who is silent is told first:\n{printed}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let values: Vec<String> = ["one", "two", "three", "four"].map(str::to_owned).into();
+        assert_eq!(shortened(&values, 4), values);
+        assert_eq!(shortened(&values, 3), ["one", "two", "and 2 more, which --output json has all"]);
+        assert_eq!(shortened(&values, 0), ["one", "and 3 more, which --output json has all"]);
+        assert_eq!(shortened(&values[..1], 0), ["one"]);
     }
 
     #[test]
