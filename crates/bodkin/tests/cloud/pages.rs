@@ -4,12 +4,16 @@ mod readme;
 mod terminal;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use self::terminal::{Other, Place, run};
+use crate::commands::ended;
 use crate::secure::{key_stores, put_key_store};
+use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
 use crate::support::ports::{HeldOffset, held_offset};
 use crate::support::secure::anchor;
@@ -273,6 +277,31 @@ fn nets_are_solved_as_their_page_says() {
 #[test]
 fn a_prediction_is_as_its_page_says() {
     check("how-to/predict.md");
+}
+
+/// Its commands are for servers that not every machine has. Without them its configuration is taken, and that nobody is reached is told as the page says.
+#[test]
+fn a_fleets_edge_is_configured_as_its_page_says() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/fleet.md")).expect("the page is there");
+    let tables: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let place = TempDir::new().expect("a temporary directory");
+    let [config, password] = ["bodkin.toml", "fleet-password"].map(|name| place.path().join(name));
+    fs::write(&password, "swordfish\n").expect("a file");
+    fs::set_permissions(&password, Permissions::from_mode(0o600)).expect("it is ours");
+    let configuration = tables.concat().replace("/etc/bodkin/fleet-password", password.to_str().expect("text"));
+    fs::write(&config, configuration).expect("a file");
+    let cloud = Launch::new().flags(["--config", config.to_str().expect("text")]).start();
+    let command = page.split('`').find(|text| text.starts_with("bodkin topic add ")).expect("a topic is marked while the cloud runs");
+    let command = command.trim_start_matches("bodkin ").replace("temperature", "humidity");
+    ended(&cloud, &command, 0);
+    let fleet = cloud.get("/api/v1/fleet").expect_status(200).json();
+    let lanes: Vec<&str> = fleet["lanes"].as_array().expect("a list").iter().filter_map(|lane| lane["name"].as_str()).collect();
+    assert_eq!((&fleet["edge"], lanes), (&"edge-7".into(), vec!["events", "alarms"]), "{fleet}");
+    let topics = cloud.get("/api/v1/topics").expect_status(200).json();
+    let marked = topics["data"].as_array().expect("a list").iter().filter(|topic| topic["fleet"] == true).count();
+    assert_eq!(marked, 2, "{topics}");
+    let status = ended(&cloud, "status", 1);
+    assert!(status.contains("events do not reach the fleet's stream"), "{status}");
 }
 
 #[test]
