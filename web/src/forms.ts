@@ -168,6 +168,8 @@ export interface RealTimeTopic {
     level: number;
     publishers: number;
     durable: boolean;
+    /** Whether its events go on to the fleet's stream. */
+    fleet: boolean;
     declaredBy: string;
     guarantee: Guarantee | null;
     accepted: number;
@@ -182,6 +184,40 @@ export interface RealTimeTopic {
     lossRuns: [number | null, number][];
     /** `null`: none went out. */
     latency: { p50Us: number; p99Us: number; worstUs: number; bucketsUs: [number, number][] } | null;
+}
+
+/** What is forwarded to a stream of NATS JetStream; counts are since the start. */
+export interface Fleet {
+    /** This edge's name there. */
+    edge: string;
+    stream: string;
+    connected: boolean;
+    server: string | null;
+    connections: number;
+    /** Why nothing is forwarded, or what a server has refused last. */
+    trouble: string | null;
+    /** What the stream said of itself last. */
+    told: { replicas: number; onDisk: boolean; messages: number; bytes: number } | null;
+    lanes: FleetLane[];
+}
+
+/** An order of events that goes into one subject of the stream. */
+export interface FleetLane {
+    name: string;
+    subject: string;
+    epoch: number;
+    position: number;
+    stored: number;
+    batches: number;
+    repeated: number;
+    waiting: number;
+    /** How old the oldest one is that waits. */
+    lagUs: number;
+    lost: number;
+    lostByStream: number;
+    /** Until somebody does something. */
+    stopped: boolean;
+    trouble: string | null;
 }
 
 export interface IssuedCertificate {

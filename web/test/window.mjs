@@ -20,5 +20,15 @@ export const windows = (browser, base, patienceMs) => {
     const settle = async (page) => {
         await page.waitForFunction(() => document.querySelector(".state.live") !== null && document.querySelector(".state.waiting") === null);
     };
-    return { open, show, settle };
+    /** A page is told no stream, so that each of these paths is asked for, and answered as given. */
+    const answerWith = async (page, answers) => {
+        await page.route("**/api/v1/live**", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: '{"title":"Too many streams"}' }));
+        for (const [path, body] of Object.entries(answers)) {
+            await page.route(`**${path}`, async (route) => {
+                const told = typeof body === "function" ? body(await (await route.fetch()).json()) : body;
+                await route.fulfill({ contentType: "application/json", body: JSON.stringify(told) });
+            });
+        }
+    };
+    return { open, show, settle, answerWith };
 };

@@ -51,6 +51,7 @@ pub const PARTS: &[Part] = &[
     part("/api/v1/relays", 5),
     part("/api/v1/clouds/heard-events", 5),
     part("/api/v1/gateway-sessions", 2),
+    part("/api/v1/fleet", 2),
     part("/api/v1/models", 10),
     part("/api/v1/reports", 10),
     part("/serviceregistry/mgmt", 5),

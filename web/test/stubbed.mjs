@@ -1,0 +1,98 @@
+// What a small cloud by itself does not have, drawn from answers that a larger one would give. Prints `ok NAME` or `not ok NAME: WHY` a test.
+
+import { chromium } from "playwright-core";
+import { severeFindings } from "./pages.mjs";
+import { place, populate, start } from "./plant.mjs";
+import { expect, finish, test } from "./report.mjs";
+import { windows } from "./window.mjs";
+
+const { BODKIN, BROWSER, SHOTS } = process.env;
+const PATIENCE_MS = 10_000;
+
+const cloud = await start(BODKIN, ["--insecure"]);
+const plant = await populate(cloud);
+const browser = await chromium.launch({ executablePath: BROWSER, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"] });
+const base = `http://${place(cloud.ready, "monitor")}/`;
+const { open, show, settle, answerWith } = windows(browser, base, PATIENCE_MS);
+
+/** The overview as the cloud tells it, with these numbers besides. */
+const withNumbers = (more) => (overview) => ({ ...overview, numbers: { ...overview.numbers, ...more } });
+/** Nothing of these words is missing in what an element tells. */
+const tells = async (element, words) => {
+    const told = (await element.innerText()).replaceAll(/\s+/g, " ");
+    for (const word of words) expect(told.includes(word), `“${word}” is not in: ${told}`);
+};
+/** A page is as wide as its window, and axe finds nothing severe in it. */
+const isUsable = async (page, width) => {
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide <= width, `the page is ${wide} px wide`);
+    const findings = await severeFindings(page);
+    expect(findings.length === 0, findings.join("; "));
+};
+
+const LANE = { name: "press", subject: "fleet.press", epoch: 3, position: 1210, stored: 1200, batches: 40, repeated: 1, waiting: 0, lagUs: 0, lost: 0, lostByStream: 0, stopped: false, trouble: null };
+const FLEET = {
+    edge: "hall-3", stream: "PLANTS", connected: true, server: "nats.example:4222", connections: 2, trouble: null,
+    told: { replicas: 3, onDisk: true, messages: 98_765, bytes: 4_500_000 },
+    lanes: [
+        LANE,
+        { ...LANE, name: "oven", subject: "fleet.oven", waiting: 77, lagUs: 2_500_000, lost: 5, lostByStream: 2, stopped: true, trouble: "another edge has this one's name" },
+    ],
+};
+
+await test("web_the_fleets_lanes_are_drawn", async () => {
+    const { page, close } = await open();
+    const told = { "/api/v1/overview": withNumbers({ bodkin_fleet_connected: 1 }), "/api/v1/fleet": FLEET };
+    await answerWith(page, told);
+    await show(page, "events");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Events for the fleet" });
+    await tells(panel, ["● connected", "nats.example:4222", "hall-3", "PLANTS", "98,765 messages", "3 servers", "on disk"]);
+    const row = (name) => panel.getByRole("region", { name: "Table of lanes" }).getByRole("row", { name });
+    await tells(row(/^press/), ["● running", "1200"]);
+    await tells(row(/^oven/), ["▲ stopped", "77", "2.5 s", "5", "2", "another edge has this one's name"]);
+    await isUsable(page, 1280);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/fleet.png`, fullPage: true });
+    await close();
+});
+
+await test("web_a_fleet_that_is_away_says_why", async () => {
+    const { page, close } = await open({ viewport: { width: 360, height: 740 } });
+    const away = { ...FLEET, connected: false, server: null, told: null, trouble: "nats.example:4222: connection refused" };
+    await answerWith(page, { "/api/v1/overview": withNumbers({ bodkin_fleet_connected: 0 }), "/api/v1/fleet": away });
+    await show(page, "events");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Events for the fleet" });
+    await tells(panel, ["▲ unreachable", "nats.example:4222: connection refused", "waits in the event log", "Server none"]);
+    await isUsable(page, 360);
+    await close();
+});
+
+await test("web_a_cloud_without_a_fleet_says_nothing_of_one", async () => {
+    const { page, said, close } = await open();
+    await show(page, "events");
+    await settle(page);
+    expect((await page.getByRole("region", { name: "Events for the fleet" }).count()) === 0, "there is a panel");
+    expect(said.length === 0, said.join("; "));
+    await close();
+});
+
+await test("web_topics_say_whether_the_fleet_gets_them", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/topics": (told) => ({ ...told, data: told.data.map((topic) => ({ ...topic, fleet: topic.eventType === "VIBRATION" })) }) });
+    for (const [name, table] of [["events", "Table of event types"], ["broker", "Table of real-time topics"]]) {
+        await show(page, name);
+        await settle(page);
+        const rows = page.getByRole("region", { name: table }).getByRole("row");
+        const heads = await rows.first().locator("th").allInnerTexts();
+        const cells = await rows.filter({ hasText: "VIBRATION" }).first().getByRole("cell").allInnerTexts();
+        const at = heads.findIndex((head) => head.trim() === "For the fleet");
+        expect(at >= 0 && cells[at].trim() === "yes", `${name}: ${heads} ${cells}`);
+    }
+    await close();
+});
+
+plant.stop();
+await browser.close();
+await cloud.stop();
+finish();
