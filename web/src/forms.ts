@@ -337,6 +337,22 @@ export interface GraphNode {
     longestUs: number;
 }
 
+/** A supplier's topic that comes from another edge; counts are since the graph was deployed. */
+export interface GraphLink {
+    edge: string;
+    topic: string;
+    /** Why nothing comes from there; `null`: it is subscribed to. */
+    down: string | null;
+    /** Events in a row that may be missing; `null`: nothing is kept for this edge. */
+    lossTolerance: number | null;
+    received: number;
+    lost: number;
+    /** Rows of missing events that were longer than is tolerated. */
+    exceeded: number;
+    /** Events that cannot be taken. */
+    refused: number;
+}
+
 export interface GraphState {
     name: string;
     declaredBy: string;
@@ -344,6 +360,7 @@ export interface GraphState {
     nodes: GraphNode[];
     suppliers: string[];
     outputs: string[];
+    links: GraphLink[];
     suspended: string | null;
     taken: number;
     refused: number;

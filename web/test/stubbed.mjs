@@ -92,6 +92,41 @@ await test("web_topics_say_whether_the_fleet_gets_them", async () => {
     await close();
 });
 
+const LINK = { edge: "hall-2", topic: "LEFT", down: null, lossTolerance: 3, received: 4100, lost: 2, exceeded: 0, refused: 0 };
+/** The graph of the plant, as if these came from other edges. */
+const withLinks = (links) => (told) => ({ ...told, data: told.data.map((graph) => ({ ...graph, links })) });
+
+await test("web_a_graph_whose_input_is_down_is_not_drawn_as_running", async () => {
+    const { page, close } = await open();
+    const down = { ...LINK, edge: "hall-9", topic: "RIGHT", down: "hall-9:8443: connection refused", lossTolerance: null, exceeded: 4, refused: 6 };
+    await answerWith(page, { "/api/v1/graphs": withLinks([LINK, down]) });
+    await show(page, "graphs");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Event-processing graphs" });
+    await tells(panel.getByRole("region", { name: "Table of graphs" }).getByRole("row", { name: /^press/ }), ["▲ inputs late"]);
+    await tells(panel, ["no RIGHT comes from hall-9: hall-9:8443: connection refused", "More of RIGHT from hall-9 was missing in a row than it tolerates, 4 times"]);
+    const drawn = await panel.locator("svg.layers text").allTextContents();
+    for (const name of ["LEFT from hall-2", "▲ no RIGHT from hall-9"]) expect(drawn.some((text) => text.startsWith(name)), `${name} is not drawn: ${drawn}`);
+    const row = (name) => panel.getByRole("region", { name: "Table of inputs of press from other edges" }).getByRole("row", { name });
+    await tells(row(/^LEFT/), ["hall-2", "● connected", "4100", "3"]);
+    await tells(row(/^RIGHT/), ["hall-9", "▲ unreachable", "connection refused", "any", "4", "6"]);
+    await isUsable(page, 1280);
+    await page.setViewportSize({ width: 360, height: 740 });
+    await isUsable(page, 360);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/links.png`, fullPage: true });
+    await close();
+});
+
+await test("web_a_graph_whose_inputs_come_runs", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/graphs": withLinks([LINK]) });
+    await show(page, "graphs");
+    await settle(page);
+    await tells(page.getByRole("region", { name: "Table of graphs" }).getByRole("row", { name: /^press/ }), ["● running"]);
+    expect((await page.locator(".why").count()) === 0, await page.locator(".why").allTextContents());
+    await close();
+});
+
 plant.stop();
 await browser.close();
 await cloud.stop();
