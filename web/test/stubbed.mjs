@@ -127,6 +127,57 @@ await test("web_a_graph_whose_inputs_come_runs", async () => {
     await close();
 });
 
+const NODE = { node: "a1", isThis: true, state: "serves", host: "10.0.0.1", monitorPort: 8440, secure: false, release: "1.2.0", seenAt: "2026-01-02T03:04:05Z", commit: 4711, clockAheadMs: 12, keeper: true };
+const NODES = {
+    count: 3,
+    data: [
+        NODE,
+        { ...NODE, node: "b2", isThis: false, state: "silent", host: "fd00::2", secure: true, clockAheadMs: -1500, keeper: false },
+        { ...NODE, node: "c3", isThis: false, state: "unknown", host: "third", release: "1.1.0", clockAheadMs: 1000, keeper: false },
+    ],
+};
+const CROSSING = { sent_total: 1234, unsent_total: 5, heard_total: 2345, missing_total: 6, refused_total: 7, losses_total: 2 };
+const crossing = (connected) => withNumbers(Object.fromEntries(Object.entries({ ...CROSSING, connected }).map(([name, value]) => [`bodkin_node_events_${name}`, value])));
+
+for (const width of [1280, 360]) {
+    await test(`web_nodes_of_a_shared_database_are_drawn_at_${width}_px`, async () => {
+        const { page, close } = await open({ viewport: { width, height: 900 } });
+        await answerWith(page, { "/api/v1/overview": crossing(1), "/api/v1/nodes": NODES });
+        await show(page, "overview");
+        await settle(page);
+        const row = (name) => page.getByRole("region", { name: "Table of nodes" }).getByRole("row", { name });
+        await tells(row(/^a1/), ["● running", "this node, does what is to be done once", "1.2.0", "4,711", "as the database's"]);
+        await tells(row(/^b2/), ["▲ unreachable", "1.2.0", "▲ -1,500 ms"]);
+        await tells(row(/^c3/), ["◇ unknown", "▲ 1.1.0, another one than this node's", "as the database's"]);
+        for (const [name, href] of [[/^a1/, "http://10.0.0.1:8440/"], [/^b2/, "https://[fd00::2]:8440/"]]) {
+            const leads = await row(name).getByRole("link").getAttribute("href");
+            expect(leads === href, `the link leads to ${leads}`);
+        }
+        const panel = page.getByRole("region", { name: "Events from node to node" });
+        await tells(panel, ["● connected", "Sent 1,234", "Not sent ▲ 5", "Heard 2,345", "Missing ▲ 6", "Refused 7", "NATS was lost 2 times"]);
+        await isUsable(page, width);
+        if (SHOTS) await page.screenshot({ path: `${SHOTS}/nodes-${width}.png`, fullPage: true });
+        await close();
+    });
+}
+
+await test("web_nodes_that_do_not_hear_each_other_say_so", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/overview": crossing(0), "/api/v1/nodes": NODES });
+    await show(page, "overview");
+    await settle(page);
+    await tells(page.getByRole("region", { name: "Events from node to node" }), ["▲ unreachable", "only what is published at their own node"]);
+    await close();
+});
+
+await test("web_a_cloud_by_itself_says_nothing_of_nodes", async () => {
+    const { page, close } = await open();
+    await show(page, "overview");
+    await settle(page);
+    for (const name of ["Nodes of this cloud", "Events from node to node"]) expect((await page.getByRole("region", { name }).count()) === 0, `there is a panel ${name}`);
+    await close();
+});
+
 plant.stop();
 await browser.close();
 await cloud.stop();
