@@ -170,6 +170,17 @@ await test("web_nodes_that_do_not_hear_each_other_say_so", async () => {
     await close();
 });
 
+await test("web_the_overview_says_what_is_away", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/overview": withNumbers({ bodkin_database_connected: 0, bodkin_fleet_lost_total: 3 }) });
+    await show(page, "overview");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "This node" });
+    await tells(panel, ["▲ The shared database is not reached", "▲ 3 events were lost for the fleet"]);
+    expect((await panel.getByText("Nothing was lost or late").count()) === 0, "it says that nothing was lost");
+    await close();
+});
+
 await test("web_a_cloud_by_itself_says_nothing_of_nodes", async () => {
     const { page, close } = await open();
     await show(page, "overview");

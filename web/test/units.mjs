@@ -1,6 +1,7 @@
 // What the pages decide without a browser: prints `ok NAME` or `not ok NAME: WHY` a test.
 
 import { deepStrictEqual as same } from "node:assert";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { runnerImport } from "vite";
 import { expect, finish, test } from "./report.mjs";
@@ -16,6 +17,7 @@ const { until } = await load("format");
 const { waitMs, REFUSED_MS_MAX } = await load("backoff");
 const { contentOf } = await load("model");
 const { differing } = await load("report");
+const { troubles, TROUBLES } = await load("troubles");
 
 const thing = (id) => ({ id, name: id.toUpperCase() });
 
@@ -133,6 +135,60 @@ await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => 
     const [one, two] = [report({ cores: 2, cpu: "a", seed: 1, server: "own" }), report({ cores: 4, cpu: "a", seed: 2 })];
     same(differing(one, two), [["cores", "2", "4"], ["server", "own", "not told"]]);
     same(differing(one, one), []);
+});
+
+const ALERTS = readFileSync(new URL("../../docs/monitoring/alerts.yml", import.meta.url), "utf8");
+/** What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. */
+const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses"];
+const NOW_S = 694_000;
+/** Of an alert: numbers with which it fires, and words that the overview then says. */
+const FIRING = {
+    BodkinNotProtected: [{ bodkin_pair_leads: 1, bodkin_pair_protected: 0 }, "the Backup is out"],
+    BodkinPairNotWhole: [{ bodkin_pair_unreached: 1 }, "is unreachable"],
+    BodkinDatabaseAway: [{ bodkin_database_connected: 0 }, "shared database is not reached"],
+    BodkinNodeSilent: [{ bodkin_nodes_silent: 2 }, "2 nodes of this cloud are silent"],
+    BodkinNodeEventsAway: [{ bodkin_node_events_connected: 0 }, "NATS is not reached"],
+    BodkinClockDiffers: [{ bodkin_database_clock_difference_seconds: 1.5 }, "by 1.5 s"],
+    BodkinReleasesDiffer: [{ bodkin_nodes_other_release: 2 }, "another release"],
+    BodkinCertificateEnds: [{ bodkin_certificates_end_timestamp_seconds: NOW_S + 3 * 86_400 }, "ends in 3 d"],
+    BodkinGuaranteeSuspended: [{ bodkin_guarantee_suspended: 1 }, "not guaranteed"],
+    BodkinBackupFar: [{ bodkin_backup_far: 1 }, "take longer to the Backup"],
+    BodkinDeadlinesMissed: [{ bodkin_topic_late_total: 3 }, "3 events of real-time topics were late"],
+    BodkinEventsLost: [{ bodkin_events_lost_total: 1234 }, "1,234 events were lost"],
+    BodkinDeadLetters: [{ bodkin_dead_letters_total: 4 }, "4 pushed events were given up"],
+    BodkinDatabaseSuspended: [{ bodkin_database_suspended: 1 }, "takes no change"],
+    BodkinDiskFull: [{ bodkin_data_free_bytes: 5e6 }, "5 MB are free"],
+    BodkinDiskFills: [{ bodkin_data_free_bytes: 5e8, bodkin_event_log_max_bytes: 1e9, bodkin_event_log_bytes: 1e8 }, "may take 900 MB more"],
+    BodkinEventLogSuspended: [{ bodkin_event_log_suspended: 1 }, "keeps nothing"],
+    BodkinAuditSuspended: [{ bodkin_audit_suspended: 1 }, "changes are refused"],
+    BodkinFleetAway: [{ bodkin_fleet_connected: 0, bodkin_fleet_waiting_events: 7 }, "and 7 wait"],
+    BodkinFleetStopped: [{ bodkin_fleet_connected: 1, bodkin_fleet_stopped_lanes: 1 }, "stand still"],
+    BodkinFleetLost: [{ bodkin_fleet_lost_total: 8 }, "8 events were lost for the fleet"],
+    BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
+    BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "links of graphs to other edges are down"],
+};
+
+await test("web_unit_whatever_an_alert_says_the_overview_says", () => {
+    const alerts = [...ALERTS.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
+    expect(alerts.length > 20, `${alerts.length} alerts`);
+    same(Object.keys(FIRING).filter((name) => !alerts.includes(name)), [], "alerts that are not there");
+    for (const alert of alerts.filter((name) => !TOLD_ELSEWHERE.includes(name))) {
+        const [numbers, words] = FIRING[alert] ?? [{}, "anything"];
+        const told = troubles(numbers, NOW_S);
+        expect(told.length === 1 && told[0].toLowerCase().includes(words.toLowerCase()), `${alert}: ${JSON.stringify(told)}`);
+    }
+});
+
+await test("web_unit_what_is_as_it_should_be_or_not_told_is_no_trouble", () => {
+    for (const { of, says } of TROUBLES) {
+        const fits = Object.fromEntries(of.map((name) => [name, /_(connected|protected|free_bytes|end_timestamp_seconds)$/.test(name) ? 1e12 : 0]));
+        expect(says(fits, NOW_S) === null, `${of} is a trouble as it should be: ${says(fits, NOW_S)}`);
+        expect(says({}, NOW_S) === null, `${of} is a trouble although nothing is told of it`);
+    }
+    same(troubles({ bodkin_pair_leads: 1, bodkin_pair_protected: 1, bodkin_certificates_end_timestamp_seconds: 1e7 }, NOW_S), []);
+    same(troubles({ bodkin_certificates_end_timestamp_seconds: 5 }, NOW_S).map((told) => told.includes("has ended")), [true]);
+    const [first, second] = troubles({ bodkin_topic_late_total: 1, bodkin_guarantee_suspended: 1 }, NOW_S);
+    expect(first.includes("not guaranteed") && second.includes("late"), "what is so now is told first");
 });
 
 finish();

@@ -1,0 +1,89 @@
+/** What is not as it should be at a node, by the overview's numbers: whatever an alert of docs/monitoring/alerts.yml says of a node, its overview says too. */
+
+import { bytes, count, digits, seconds } from "./format";
+
+export type Numbers = Readonly<Record<string, number>>;
+
+export interface Trouble {
+    /** Numbers of which it speaks. */
+    of: readonly string[];
+    /** What it says, and what to do; `null`: nothing. `nowS`: what the node's clock shows, in seconds since 1970. */
+    says: (numbers: Numbers, nowS: number) => string | null;
+}
+
+/** Bytes below which the database may soon not be written, as in the alert BodkinDiskFull. */
+const FREE_BYTES_MIN = 64 * 1024 * 1024;
+/** By how much clocks of nodes that share a database may differ from its clock, as in the alert BodkinClockDiffers. */
+const CLOCK_DIFFERENCE_S_MAX = 1;
+/** Before its end a certificate is to be looked at: it was due for renewal long ago. As in the alert BodkinCertificateEnds. */
+const CERTIFICATE_LEFT_S_MIN = 14 * 86_400;
+
+/** A node that does not tell a number has none of it. */
+const value = (numbers: Numbers, name: string): number => numbers[name] ?? 0;
+
+const isOver = (name: string, most: number, words: (value: number) => string): Trouble => ({
+    of: [name],
+    says: (numbers) => (value(numbers, name) > most ? words(value(numbers, name)) : null),
+});
+const is = (name: string, words: (value: number) => string): Trouble => isOver(name, 0, words);
+/** Where the number is told at all, and says no. */
+const isNot = (name: string, words: (numbers: Numbers) => string): Trouble => ({ of: [name], says: (numbers) => (numbers[name] === 0 ? words(numbers) : null) });
+
+const disk: Trouble = {
+    of: ["bodkin_data_free_bytes", "bodkin_event_log_max_bytes", "bodkin_event_log_bytes"],
+    says: (numbers) => {
+        const free = numbers["bodkin_data_free_bytes"];
+        if (free === undefined) return null;
+        if (free < FREE_BYTES_MIN) return `${bytes(free)} are free on the disk: make room, for a full one refuses every change and keeps no events.`;
+        const growth = Math.max(0, value(numbers, "bodkin_event_log_max_bytes") - value(numbers, "bodkin_event_log_bytes"));
+        return free < FREE_BYTES_MIN + growth ? `${bytes(free)} are free on the disk, and the event log may take ${bytes(growth)} more: make room.` : null;
+    },
+};
+
+const alone: Trouble = {
+    of: ["bodkin_pair_leads", "bodkin_pair_protected"],
+    says: (numbers) => (value(numbers, "bodkin_pair_leads") === 1 && numbers["bodkin_pair_protected"] === 0 ? "The Backup is out, and nothing is protected: start it, or look why it cannot follow." : null),
+};
+
+const certificate: Trouble = {
+    of: ["bodkin_certificates_end_timestamp_seconds"],
+    says: (numbers, nowS) => {
+        const endS = numbers["bodkin_certificates_end_timestamp_seconds"];
+        if (endS === undefined || endS - nowS >= CERTIFICATE_LEFT_S_MIN) return null;
+        return `The certificate of a core system ${endS <= nowS ? "has ended" : `ends in ${seconds(endS - nowS)}`}, and was not renewed: look at the log, and at bodkin doctor.`;
+    },
+};
+
+/** What is so now, most urgent first; then what has been since the start. */
+export const TROUBLES: readonly Trouble[] = [
+    is("bodkin_database_suspended", () => "The database takes no change: each is answered 503."),
+    isNot("bodkin_database_connected", () => "The shared database is not reached: changes are refused, and what was last read is shown. Look whether PostgreSQL runs, and is reached from there."),
+    is("bodkin_nodes_silent", (value) => `${count(value)} nodes of this cloud are silent: see below which, and look whether they run and reach the database.`),
+    isNot("bodkin_node_events_connected", () => "NATS is not reached: live subscribers hear only what is published at their own node. Look whether it runs, and is reached from there."),
+    isOver("bodkin_database_clock_difference_seconds", CLOCK_DIFFERENCE_S_MAX, (value) => `This node's clock differs from the shared database's by ${digits(value)} s, and what ends at some time ends there at another: have both machines keep time.`),
+    is("bodkin_audit_suspended", () => "The audit log cannot be written: changes are refused."),
+    is("bodkin_event_log_suspended", () => "The event log keeps nothing: the disk takes nothing."),
+    disk,
+    isNot("bodkin_fleet_connected", (numbers) => `Events do not reach the fleet's stream, and ${count(value(numbers, "bodkin_fleet_waiting_events"))} wait in the event log: Events says why.`),
+    is("bodkin_fleet_stopped_lanes", (value) => `${count(value)} lanes to the fleet's stream stand still: another edge has this one's name, or it was put back to an earlier state. Events says which.`),
+    alone,
+    is("bodkin_pair_unreached", () => "A node of the reliable pair is unreachable: see below which."),
+    is("bodkin_graphs_suspended", (value) => `${count(value)} graphs stand still because an operator has failed: see Graphs.`),
+    is("bodkin_graph_links_down", (value) => `${count(value)} links of graphs to other edges are down, and results are late: see Graphs.`),
+    certificate,
+    is("bodkin_guarantee_suspended", () => "Deadlines are not guaranteed just now: below is why."),
+    is("bodkin_backup_far", () => "Replicas take longer to the Backup than was admitted with."),
+    is("bodkin_nodes_other_release", (value) => `${count(value)} nodes of this cloud run another release than this one: bring them to the same one.`),
+    is("bodkin_audit_lost_total", (value) => `${count(value)} entries of the audit log were lost since the start.`),
+    is("bodkin_fleet_lost_total", (value) => `${count(value)} events were lost for the fleet since the start: the event log did not keep them until they were forwarded.`),
+    is("bodkin_fleet_lost_by_stream_total", (value) => `${count(value)} events were lost by the fleet's stream since the start, which had acknowledged them.`),
+    is("bodkin_node_events_missing_total", (value) => `${count(value)} events of other nodes are missing since the start.`),
+    is("bodkin_node_events_unsent_total", (value) => `${count(value)} events were not sent to the other nodes since the start.`),
+    is("bodkin_topic_late_total", (value) => `${count(value)} events of real-time topics were late since the start.`),
+    is("bodkin_topic_lost_total", (value) => `${count(value)} events of real-time topics were lost since the start.`),
+    is("bodkin_events_lost_total", (value) => `${count(value)} events were lost to slow subscribers since the start.`),
+    is("bodkin_dead_letters_total", (value) => `${count(value)} pushed events were given up since the start: Events has them.`),
+];
+
+/** What of it is so. */
+export const troubles = (numbers: Numbers, nowS: number): string[] => TROUBLES.flatMap(({ says }) => says(numbers, nowS) ?? []);
