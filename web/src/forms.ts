@@ -11,7 +11,8 @@ export interface Overview {
     uptimeS: number;
     cloud: string;
     secure: boolean;
-    ports: Record<"serviceregistry" | "authorization" | "orchestrator" | "eventhandler" | "monitor", number>;
+    /** Insecure mode has neither Gatekeeper nor Gateway. */
+    ports: Record<"serviceregistry" | "authorization" | "orchestrator" | "eventhandler" | "monitor", number> & Partial<Record<"gatekeeper" | "gateway", number>>;
     /** Metrics without labels, by name. */
     numbers: Record<string, number>;
 }

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { place, populate, start } from "./plant.mjs";
-import { PAGES, severeFindings } from "./pages.mjs";
+import { allAnswer, linksOf, PAGES, severeFindings } from "./pages.mjs";
 import { expect, finish, test } from "./report.mjs";
 import { windows } from "./window.mjs";
 
@@ -99,6 +99,16 @@ await test("web_every_page_is_used_by_keys", async () => {
     await page.getByRole("link", { name: "Broker", exact: true }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "Broker" }).waitFor();
+    await close();
+});
+
+await test("web_every_link_of_the_api_page_leads_somewhere", async () => {
+    const { page, close } = await open();
+    await show(page, "api");
+    await settle(page);
+    const paths = await linksOf(page);
+    expect(paths.length === 15 && paths.some((path) => path.endsWith("/asyncapi.json")), `${paths}`);
+    await allAnswer(page.request, paths);
     await close();
 });
 

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { PAGES, severeFindings } from "./pages.mjs";
+import { allAnswer, linksOf, PAGES, severeFindings } from "./pages.mjs";
 import { place, start } from "./plant.mjs";
 import { expect, finish, test } from "./report.mjs";
 
@@ -68,6 +68,20 @@ await test("web_the_operator_sees_and_manages", async () => {
     await page.getByText("secure ·").waitFor();
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/secure.png` });
     await page.close();
+});
+
+await test("web_the_api_page_leads_to_the_documents_of_every_core_system", async () => {
+    const page = await operator.newPage();
+    await page.goto(`${monitor}/#/api`);
+    await page.getByText("Gatekeeper: operations to try").waitFor();
+    const places = await linksOf(page);
+    expect(places.length === 19, `${places}`);
+    await page.close();
+    const origins = new Set(places.map((place) => new URL(place).origin));
+    expect(origins.size === 7, `${[...origins]}`);
+    const anywhere = await browser.newContext({ ignoreHTTPSErrors: true, clientCertificates: [...origins].map((origin) => ({ origin, ...files.sysop })) });
+    await allAnswer(anywhere.request, places);
+    await anywhere.close();
 });
 
 await test("web_a_certificate_is_revoked_by_the_operator", async () => {
