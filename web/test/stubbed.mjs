@@ -1,13 +1,15 @@
 // What a small cloud by itself does not have, drawn from answers that a larger one would give. Prints `ok NAME` or `not ok NAME: WHY` a test.
 
 import { chromium } from "playwright-core";
-import { severeFindings } from "./pages.mjs";
+import { PAGES, severeFindings } from "./pages.mjs";
 import { place, populate, start } from "./plant.mjs";
 import { expect, finish, test } from "./report.mjs";
 import { windows } from "./window.mjs";
 
 const { BODKIN, BROWSER, SHOTS } = process.env;
 const PATIENCE_MS = 10_000;
+/** Publishers that wait for no one but their own answers: more events a second than a tail draws. */
+const FLOODERS = 20;
 
 const cloud = await start(BODKIN, ["--insecure"]);
 const plant = await populate(cloud);
@@ -186,6 +188,83 @@ await test("web_a_cloud_by_itself_says_nothing_of_nodes", async () => {
     await show(page, "overview");
     await settle(page);
     for (const name of ["Nodes of this cloud", "Events from node to node"]) expect((await page.getByRole("region", { name }).count()) === 0, `there is a panel ${name}`);
+    await close();
+});
+
+await test("web_what_has_not_come_is_drawn_as_no_data", async () => {
+    const { page, close } = await open();
+    let answer;
+    const held = new Promise((release) => (answer = release));
+    await answerWith(page, {});
+    await page.route("**/api/v1/services", async (route) => {
+        await held;
+        await route.continue();
+    });
+    await show(page, "services");
+    const panel = page.locator("main .panel").first();
+    await panel.getByText("No data yet.").waitFor();
+    expect((await panel.locator(".state").innerText()).trim() === "○ no data", await panel.locator(".state").innerText());
+    expect((await panel.getByText("There are no services").count()) === 0, "what has not come is drawn as nothing");
+    await isUsable(page, 1280);
+    answer();
+    await panel.locator(".state.live").waitFor();
+    expect((await panel.getByText("No data yet.").count()) === 0, "it still says that nothing has come");
+    await close();
+});
+
+await test("web_states_are_read_without_colours", async () => {
+    const { page, close } = await open({ forcedColors: "active" });
+    const numbers = { bodkin_fleet_connected: 1, bodkin_database_suspended: 1, bodkin_topic_late_total: 3 };
+    const told = { "/api/v1/overview": withNumbers({ ...numbers, bodkin_node_events_connected: 1, bodkin_node_events_missing_total: 6 }), "/api/v1/nodes": NODES, "/api/v1/fleet": FLEET };
+    await answerWith(page, { ...told, "/api/v1/graphs": withLinks([{ ...LINK, down: "nobody answers" }]) });
+    const kinds = new Set();
+    let seen = 0;
+    for (const name of PAGES) {
+        await show(page, name);
+        await settle(page);
+        const states = await page.locator(".mark, .state, .facts .bad dd:nth-of-type(1)").evaluateAll((elements) =>
+            elements.map((element) => ({ text: element.textContent.trim().replaceAll(/\s+/g, " "), colour: getComputedStyle(element).color, kind: element.className })),
+        );
+        // A sign of its own shape, and a word or number behind it.
+        for (const { text } of states) expect(/^[●▲◇○] [\p{L}\d]/u.test(text), `${name}: “${text}” has no sign or no word`);
+        const colours = new Set(states.map(({ colour }) => colour));
+        expect(colours.size <= 1, `${name}: states have the colours ${[...colours]}, although the reader's own are wanted`);
+        for (const { kind } of states) kinds.add(kind.split(" ").filter((word) => !word.startsWith("svelte")).join(" "));
+        seen += states.length;
+        const findings = await severeFindings(page);
+        expect(findings.length === 0, `${name}: ${findings.join("; ")}`);
+    }
+    for (const kind of ["mark good", "mark bad", "mark other", "state live"]) expect(kinds.has(kind), `no ${kind} was seen: ${[...kinds]}`);
+    expect(seen > 30, `${seen} states were seen`);
+    if (SHOTS) {
+        await show(page, "overview");
+        await settle(page);
+        await page.screenshot({ path: `${SHOTS}/forced-colours.png`, fullPage: true });
+    }
+    await close();
+});
+
+await test("web_a_flooded_tail_says_that_it_is_a_sample", async () => {
+    const { page, close } = await open();
+    await show(page, "events?type=FLOOD");
+    await settle(page);
+    await page.getByRole("button", { name: "Listen" }).click();
+    await page.getByText("Nothing has come yet.").waitFor();
+    let isOver = false;
+    const flood = async () => {
+        for (let number = 0; !isOver; number += 1) await plant.publish("FLOOD", number);
+    };
+    const floods = Array.from({ length: FLOODERS }, flood);
+    const told = page.getByText(/ of the newest [\d,]+ are shown: a sample, for they came faster than they can be read/);
+    try {
+        await told.waitFor();
+    } finally {
+        isOver = true;
+        await Promise.all(floods);
+    }
+    const [, shown, newest] = /; ([\d,]+) of the newest ([\d,]+) are shown/.exec(await told.innerText()) ?? [];
+    const number = (text) => Number(text?.replaceAll(",", ""));
+    expect(number(shown) <= 500 && number(newest) > number(shown), await told.innerText());
     await close();
 });
 
