@@ -11,7 +11,7 @@ done
 export BODKIN BROWSER
 failed=0
 timeout 300 node test/browser.mjs || failed=1
-timeout 180 node test/stubbed.mjs || failed=1
+timeout 300 node test/stubbed.mjs || failed=1
 timeout 120 node test/readers.mjs || failed=1
 timeout 300 node test/secure.mjs || failed=1
 timeout 300 node test/clouds.mjs || failed=1

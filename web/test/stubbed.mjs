@@ -191,6 +191,49 @@ await test("web_a_cloud_by_itself_says_nothing_of_nodes", async () => {
     await close();
 });
 
+await test("web_a_certificate_that_ends_soon_says_so", async () => {
+    const { page, close } = await open();
+    const DAY_MS = 86_400_000;
+    const inDays = (days) => new Date(Date.now() + days * DAY_MS).toISOString();
+    const issued = { state: "valid", name: "lamp", serial: "0a1b", notBefore: inDays(-300), notAfter: inDays(13), issuedAt: inDays(-300), revokedAt: null };
+    const data = [issued, { ...issued, name: "oven", serial: "0a1c", notAfter: inDays(15) }, { ...issued, name: "fan", serial: "0a1d", state: "expired", notAfter: inDays(-1) }];
+    await answerWith(page, { "/api/v1/overview": (overview) => ({ ...overview, secure: true }), "/api/v1/certificates": { count: data.length, data } });
+    await show(page, "systems");
+    await settle(page);
+    const row = (name) => page.getByRole("region", { name: "Table of certificates" }).getByRole("row", { name });
+    await tells(row(/^lamp/), ["◇ ends soon", "in 13 d"]);
+    await tells(row(/^oven/), ["● valid", "in 15 d"]);
+    await tells(row(/^fan/), ["▲ expired"]);
+    await close();
+});
+
+await test("web_rules_are_listed_and_drawn_as_a_matrix", async () => {
+    const { page, close } = await open();
+    await show(page, "authorization");
+    await settle(page);
+    await tells(page.getByRole("region", { name: "Table of rules" }).getByRole("row", { name: /historian/ }), ["historian", "temperature", "sensor", "HTTP-INSECURE-JSON"]);
+    const matrix = page.getByRole("region", { name: "Matrix of rules" });
+    const heads = await matrix.getByRole("columnheader").allInnerTexts();
+    const at = heads.indexOf("temperature of sensor");
+    const cells = await matrix.getByRole("row", { name: /^historian/ }).locator("th, td").allInnerTexts();
+    expect(at > 0 && cells[at] === "● may" && cells.filter((cell) => cell === "● may").length === 1, `${heads} ${cells}`);
+    await close();
+});
+
+await test("web_events_that_wait_by_deadline_are_told_and_drawn", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/overview": withNumbers({ bodkin_events_waiting: 1717 }) });
+    await show(page, "broker");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Queue and replication" });
+    await tells(panel, ["Waiting by deadline 1,717"]);
+    // A curve needs two readings.
+    const chart = panel.getByRole("figure");
+    await chart.waitFor();
+    await tells(chart, ["Events that wait for their turn", "waiting 1,717"]);
+    await close();
+});
+
 await test("web_what_has_not_come_is_drawn_as_no_data", async () => {
     const { page, close } = await open();
     let answer;
