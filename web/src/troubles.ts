@@ -82,7 +82,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_topic_late_total", (value) => `${count(value)} events of real-time topics were late since the start.`),
     is("bodkin_topic_lost_total", (value) => `${count(value)} events of real-time topics were lost since the start.`),
     is("bodkin_events_lost_total", (value) => `${count(value)} events were lost to slow subscribers since the start.`),
-    is("bodkin_dead_letters_total", (value) => `${count(value)} pushed events were given up since the start: Events has them.`),
+    is("bodkin_dead_letters_total", (value) => `${count(value)} pushed events were given up since the start: Events has those that were not delivered again.`),
 ];
 
 /** What of it is so. */

@@ -149,8 +149,8 @@ await test("web_a_server_that_hangs_is_silent_within_seconds", async () => {
     await show(page, "overview");
     await settle(page);
     await page.getByText(/^● live, /).first().waitFor();
-    const running = page.locator(".mark", { hasText: "running" });
-    const colour = () => running.evaluate((mark) => getComputedStyle(mark).color);
+    const verdict = page.getByRole("region", { name: "This node" }).locator(".mark", { hasText: "by itself" });
+    const colour = () => verdict.evaluate((mark) => getComputedStyle(mark).color);
     const before = await colour();
     cloud.child.kill("SIGSTOP");
     const stopped = Date.now();
