@@ -137,7 +137,7 @@ fn every_key_is_named_for_who_looks_for_the_nearest() {
     let platform: Vec<String> = platform_keys().collect();
     let unknown = |errors: Vec<FormError>| errors.iter().any(|error| error.problem == FormProblem::Unknown);
     let known = |key: &str| !read_topic([(key, Field::Other)], &Platform::default()).err().is_some_and(unknown);
-    assert!(all(&known, &topic) && topic.len() == 18, "{topic:?}");
+    assert!(all(&known, &topic) && topic.len() == 19, "{topic:?}");
     let known = |key: &str| !read_platform([(key, Field::Other)]).err().is_some_and(unknown);
     assert!(all(&known, &platform) && platform.len() == 15, "{platform:?}");
 }
