@@ -80,6 +80,8 @@ pub struct Description {
     pub content: Content,
     /// Whether it can only refuse in insecure mode: with 500 as upstream does, on Bodkin's own port with 409.
     pub needs_keys: bool,
+    /// When there is no such thing, although the path names no row; empty: there always is.
+    pub absent: &'static str,
 }
 
 /// A row that answers 200 with JSON.
@@ -96,6 +98,7 @@ const fn describe(tag: Tag, method: Method, path: &'static str, answer: &'static
         status: 200,
         content: Content::Json(answer),
         needs_keys: false,
+        absent: "",
     }
 }
 
@@ -163,6 +166,11 @@ impl Description {
     /// Refused in insecure mode.
     pub const fn needing_keys(self) -> Self {
         Self { needs_keys: true, ..self }
+    }
+
+    /// Answers 404 in such a case.
+    pub const fn absent(self, when: &'static str) -> Self {
+        Self { absent: when, ..self }
     }
 }
 

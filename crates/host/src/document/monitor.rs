@@ -148,6 +148,7 @@ pub const OPERATIONS: &[Description] = &[
     post(Bodkin, "api/v1/graphs", "GraphForm", "GraphState", "Has a graph run, in the place of the one of its name, if it fits.").created(),
     delete(Bodkin, "api/v1/graphs", "Has a graph run no more.").asking(&["name text"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
-    get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it."),
+    get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it.")
+        .absent("Nothing is forwarded to a fleet."),
     get(Bodkin, "api/v1/streams", "Page[StreamState]", "Who hears events on a connection of its own, the first 1,000 of them."),
 ];

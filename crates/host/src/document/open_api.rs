@@ -135,6 +135,8 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
     }
     if takes_parameters && description.tag == Tag::Bodkin {
         responses["404"] = error("There is no such row.");
+    } else if !description.absent.is_empty() {
+        responses["404"] = error(description.absent);
     }
     if (description.method == Method::Post || takes_parameters) && description.tag == Tag::Bodkin && description.body.is_none() {
         responses["409"] = error("Not while things are as they are. The message says why.");
