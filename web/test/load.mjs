@@ -1,5 +1,5 @@
 // How fluent the dashboard is with many services, topics and events, and what ten open browsers cost the data plane. Measures and tells; nothing fails by it, and
-// `./x test` does not run it: figures are for a quiet machine. BODKIN: a release build; BROWSER: Chromium; OUT: where the reports of all runs go.
+// `./x test` does not run it: figures are for a quiet machine. BODKIN: a release build; BROWSER: Chromium; OUT: the file in which the reports of all runs go.
 //
 //   PARTS=fluent,cost SERVICES=10000 RULES=1000 TOPICS=1000 RATE=1000 RUNS=10 BENCH_S=10 BROWSERS=10 node test/load.mjs
 //
@@ -224,9 +224,9 @@ if (parts.includes("cost")) {
         console.log(`note run ${turn + 1} of ${RUNS} is over`);
     }
     const out = process.env.OUT ?? join(tmpdir(), "bodkin-ten-browsers.json");
+    tell(reports);
     await writeFile(out, JSON.stringify(reports));
     console.log(`note ${BROWSERS} watchers, ${RUNS} runs each of ${BENCH_S} s; the reports are in ${out}`);
-    tell(reports);
     await yielding.close();
 }
 
