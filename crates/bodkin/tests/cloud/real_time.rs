@@ -210,7 +210,8 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     assert!(eventually(|| cloud.stderr().contains("guarantee suspended")), "{}", cloud.stderr());
     let told = hot.wait_until(|told| notices(told).last().is_some_and(is_suspended), "the guarantee is suspended");
     let (first, last) = (notices(&told)[0].clone(), notices(&told).pop().expect("it was told"));
-    assert_eq!(first["guarantee"], "pending", "it began while stalls were measured: {told:?}");
+    // Pending, unless the machine was so slow that stalls had been measured before anybody listened.
+    assert!(["pending", "held"].contains(&first["guarantee"].as_str().unwrap_or_default()), "{told:?}");
     assert_eq!((&last["guarantee"], &last["blockingUs"]), (&json!("suspended"), &json!(300_000)), "{last}");
     assert!(last["worstUs"].as_u64() >= Some(500_000), "{last}");
     for since in ["", "&since=0"] {

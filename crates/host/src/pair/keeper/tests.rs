@@ -165,15 +165,18 @@ impl Scene {
         }
     }
 
-    /// For the leader on which connections the shard was asked what the event log has.
-    fn asked_for_records(&self) -> Vec<u64> {
-        let mut messages = Vec::new();
-        self.shard.take(&mut messages);
-        let asked = messages.into_iter().filter_map(|message| match message {
-            inbox::Message::Pair(News::NameRecords { serial }) => Some(serial),
-            _ => None,
-        });
-        asked.collect()
+    /// Waits until the shard was asked what the event log has for the leader on so many connections: on which.
+    fn asked_for_records(&self, count: usize) -> Vec<u64> {
+        let (begun, mut messages, mut asked) = (Instant::now(), Vec::new(), Vec::new());
+        while asked.len() < count && begun.elapsed() < PATIENCE {
+            self.shard.take(&mut messages);
+            asked.extend(messages.drain(..).filter_map(|message| match message {
+                inbox::Message::Pair(News::NameRecords { serial }) => Some(serial),
+                _ => None,
+            }));
+            thread::sleep(Duration::from_millis(2));
+        }
+        asked
     }
 
     /// What the shard was told so that it is ready to lead.
@@ -371,8 +374,8 @@ fn what_the_event_log_has_is_said_first_on_the_connection_that_it_was_asked_for(
     let newest = vec![record(5), record(4)];
     assert_eq!(scene.has(), None);
     scene.follow(2);
-    scene.told(|message| matches!(message, Message::ChannelEnded { serial: 1 }).then_some(()));
-    assert_eq!(scene.asked_for_records(), [1, 2]);
+    scene.ended(1);
+    assert_eq!(scene.asked_for_records(2), [1, 2]);
     scene.keeper.tell(KeeperMessage::Logged { serial: 1, newest: vec![record(1)] });
     scene.keeper.tell(KeeperMessage::Logged { serial: 2, newest: newest.clone() });
     assert_eq!(scene.has_of(&newest), None);
