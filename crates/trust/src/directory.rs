@@ -188,6 +188,11 @@ impl TrustDirectory {
         Ok(Authority::new(file::read_identity(&self.cloud_certificate(), &self.path.join("cloud.key"), passphrase)?)?)
     }
 
+    /// Whether the key of the cloud's authority is kept here.
+    pub fn has_key(&self) -> bool {
+        self.path.join("cloud.key").exists()
+    }
+
     /// The cloud's name: that of its authority.
     pub fn cloud(&self) -> Result<CloudCommonName> {
         let anchor = self.anchor()?;
@@ -206,10 +211,14 @@ impl TrustDirectory {
         Ok(file::read_certificates(&self.cloud_certificate())?)
     }
 
-    /// What was revoked. The list is as old as the directory: one that is missing was lost, and does not revoke nothing.
-    pub fn revocations(&self) -> Result<Revocations> {
+    /// What was revoked: what the list names, and what the ledger does, which may be ahead of it (a list is signed by who has the authority's key). The
+    /// list is as old as the directory: one that is missing was lost, and does not revoke nothing.
+    pub fn revocations(&self, now: UtcTime) -> Result<Revocations> {
         let (anchor, list) = (self.anchor()?, self.revoked());
-        revocations_in(&list, &[anchor])?.ok_or(DirectoryError::NoList(list))
+        let read = revocations_in(&list, std::slice::from_ref(&anchor))?;
+        let mut revocations = read.ok_or(DirectoryError::NoList(list))?;
+        revocations.extend(&anchor, self.ledger()?.revoked(now));
+        Ok(revocations)
     }
 
     /// What was issued.
@@ -247,7 +256,25 @@ impl TrustDirectory {
     /// Revokes what the ledger names by these serial numbers, and signs the list anew; without any, only that.
     pub fn revoke(&self, serials: &[String], now: UtcTime) -> Result<()> {
         let authority = self.authority()?;
-        let _lock = Lock::take(&self.path)?;
+        let lock = Lock::take(&self.path)?;
+        let (ledger, entries) = self.to_revoke(serials, now)?;
+        self.revoke_all(&lock, &ledger, &entries, &authority, now)
+    }
+
+    /// As [`Self::revoke`] where the authority's key may be kept elsewhere: then the ledger alone says so, and who has the key signs the list when the
+    /// line comes there.
+    pub fn note_revoked(&self, serials: &[String], now: UtcTime) -> Result<()> {
+        let authority = self.authority();
+        let lock = Lock::take(&self.path)?;
+        let (ledger, entries) = self.to_revoke(serials, now)?;
+        match authority {
+            Ok(authority) => self.revoke_all(&lock, &ledger, &entries, &authority, now),
+            Err(_) => Ok(ledger::append(&self.issued(), &entries)?),
+        }
+    }
+
+    /// The lines that revoke these, and the ledger with them.
+    fn to_revoke(&self, serials: &[String], now: UtcTime) -> Result<(Ledger, Vec<Entry>)> {
         let mut ledger = self.ledger()?;
         let mut entries = Vec::new();
         for serial in serials {
@@ -258,16 +285,20 @@ impl TrustDirectory {
                 ledger.take(entry).expect("it was found");
             }
         }
+        Ok((ledger, entries))
+    }
+
+    /// Puts lines into the ledger, and signs the list of what `ledger`, which has them, revokes.
+    pub(crate) fn revoke_all(&self, _lock: &Lock, ledger: &Ledger, entries: &[Entry], authority: &Authority, now: UtcTime) -> Result<()> {
         let list = authority.revocation_list(&ledger.revoked(now), now, now.plus(LIST_LIFETIME))?;
         if list.len() as u64 > LIST_BYTES_MAX {
             return Err(DirectoryError::ListTooLarge);
         }
-        // If only this much is done, the next list has it all the same.
-        ledger::append(&self.issued(), &entries)?;
+        // If only this much is done, the ledger revokes it, and the next list has it all the same.
+        ledger::append(&self.issued(), entries)?;
         Ok(file::write_public(&self.revoked(), list.as_bytes())?)
     }
 
-    /// Where it is known which CURVE key is whose.
     /// The ZMTP port's own pair of CURVE keys.
     pub fn server_pair(&self) -> PathBuf {
         self.path.join("zmtp.curve")
@@ -282,7 +313,7 @@ impl TrustDirectory {
         self.path.join("cloud.crt")
     }
 
-    fn issued(&self) -> PathBuf {
+    pub(crate) fn issued(&self) -> PathBuf {
         self.path.join("issued.jsonl")
     }
 
@@ -347,7 +378,7 @@ mod tests {
         assert_eq!(directory.cloud().unwrap(), cloud_name());
         assert_eq!(directory.chain().unwrap().len(), 2);
         assert!(directory.authority().unwrap().certificate() == &directory.anchor().unwrap());
-        assert!(directory.revocations().unwrap().is_empty() && directory.ledger().unwrap().issued().is_empty());
+        assert!(directory.revocations(now()).unwrap().is_empty() && directory.ledger().unwrap().issued().is_empty());
         assert_eq!((rights(directory.path()), rights(&directory.systems())), (0o700, 0o700));
         for (file, expected) in [("root.key", 0o600), ("cloud.key", 0o600), ("root.crt", 0o644), ("cloud.crt", 0o644)] {
             assert_eq!(rights(&directory.path().join(file)), expected, "{file}");
@@ -393,11 +424,11 @@ mod tests {
         let (one, other) = (issue("one"), issue("other"));
         directory.revoke(&[one.serial_text()], now()).unwrap();
         directory.revoke(&[one.serial_text(), other.serial_text()], now().plus(DAY)).unwrap();
-        let revocations = directory.revocations().unwrap();
+        let revocations = directory.revocations(now()).unwrap();
         assert!(revocations.contains(&one) && revocations.contains(&other));
         assert_eq!(directory.ledger().unwrap().find(&one.serial_text()).unwrap().revoked_at, Some(now()));
         directory.revoke(&[], now().plus(200 * DAY)).unwrap();
-        assert!(directory.revocations().unwrap().is_empty());
+        assert!(directory.revocations(now().plus(200 * DAY)).unwrap().is_empty());
         assert!(matches!(directory.revoke(&["4f".to_owned()], now()), Err(DirectoryError::Unknown(serial)) if serial == "4f"));
     }
 
@@ -409,12 +440,12 @@ mod tests {
         directory.revoke(&[lost.serial_text()], now()).unwrap();
         let list = directory.path().join("revoked.crl");
         fs::write(&list, "").unwrap();
-        assert!(matches!(directory.revocations(), Err(DirectoryError::File(FileError::Content { .. }))));
+        assert!(matches!(directory.revocations(now()), Err(DirectoryError::File(FileError::Content { .. }))));
         fs::remove_file(&list).unwrap();
-        let error = directory.revocations().unwrap_err().to_string();
+        let error = directory.revocations(now()).unwrap_err().to_string();
         assert!(error.contains("revoked.crl") && error.contains("--refresh"), "{error}");
         directory.revoke(&[], now()).unwrap();
-        assert!(directory.revocations().unwrap().contains(&lost));
+        assert!(directory.revocations(now()).unwrap().contains(&lost));
         // In a folder of key stores there need be none.
         assert!(read_revocations(Path::new("nowhere.crl"), &[]).unwrap().is_empty());
     }

@@ -20,8 +20,10 @@ use crate::{
     file::{self, FileError, Sync},
     identity::Identity,
     key::{KeySize, PrivateKey},
+    ledger::Entry,
     lock::Lock,
     revocation::Revocations,
+    shared_ledger::LedgerLine,
 };
 
 /// A system's identity that is wanted in two files of a folder, `NAME.crt` and `NAME.key`.
@@ -82,7 +84,20 @@ impl TrustDirectory {
     /// Issues a certificate for a public key whose owner has shown to have the private one; gives its chain. The name and all else are
     /// those of the profile.
     pub fn certify(&self, authority: &Authority, profile: &Profile, public_key_info: &[u8]) -> Result<Vec<Certificate>> {
-        let certificate = authority.certify(profile, public_key_info)?;
+        self.certify_told(authority, profile, public_key_info, |_| Ok(()))
+    }
+
+    /// As [`Self::certify`], of a cloud whose nodes share the account: `told` has the line brought to the others, or says why nothing may be issued. Only
+    /// then it is in the ledger, and anybody's.
+    pub fn certify_told<E: From<DirectoryError>>(
+        &self,
+        authority: &Authority,
+        profile: &Profile,
+        public_key_info: &[u8],
+        told: impl FnOnce(LedgerLine) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Certificate>, E> {
+        let certificate = authority.certify(profile, public_key_info).map_err(DirectoryError::Issue)?;
+        told(LedgerLine::of(&Entry::issue(&certificate, profile.now)))?;
         self.record(&Lock::take(self.path())?, &[&certificate], profile.now)?;
         Ok(authority.chain_of(certificate))
     }
@@ -95,7 +110,7 @@ impl TrustDirectory {
         if !own.is_issued_by(authority.certificate()) {
             return Err(DirectoryError::NotOurs { name, issuer: own.issuer().unwrap_or("nobody").to_owned() });
         }
-        if self.revocations()?.contains(own) {
+        if self.revocations(now)?.contains(own) {
             return Err(DirectoryError::Revoked(name));
         }
         let key = if new_key { new_key_pair()? } else { identity.key().clone() };
@@ -119,7 +134,7 @@ impl TrustDirectory {
 
     /// What certificates are held against.
     pub(crate) fn standing(&self, now: UtcTime) -> Result<Standing> {
-        Ok(Standing { cloud: self.cloud()?, anchor: self.anchor()?, revocations: self.revocations()?, now })
+        Ok(Standing { cloud: self.cloud()?, anchor: self.anchor()?, revocations: self.revocations(now)?, now })
     }
 }
 

@@ -5,6 +5,8 @@
 //! {"action":"revoke","serial":"4f..","at":".."}
 //! ```
 //!
+//! A line that another node of the cloud has brought names that node (`"node":".."`, [`crate::shared_ledger`]).
+//!
 //! A certificate's line is on disk before anybody has the certificate, so whatever exists can be revoked.
 
 use std::{
@@ -41,12 +43,16 @@ pub(crate) enum Entry {
         not_after: UtcTime,
         #[serde(deserialize_with = "time")]
         at: UtcTime,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
     },
     /// A certificate that a line above has named was revoked.
     Revoke {
         serial: String,
         #[serde(deserialize_with = "time")]
         at: UtcTime,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<String>,
     },
 }
 
@@ -58,11 +64,12 @@ impl Entry {
             not_before: certificate.not_before(),
             not_after: certificate.not_after(),
             at: at.whole_seconds(),
+            node: None,
         }
     }
 
     pub(crate) fn revoke(serial: &str, at: UtcTime) -> Self {
-        Self::Revoke { serial: serial.to_owned(), at: at.whole_seconds() }
+        Self::Revoke { serial: serial.to_owned(), at: at.whole_seconds(), node: None }
     }
 }
 
@@ -97,7 +104,7 @@ impl From<Entry> for Action {
     fn from(entry: Entry) -> Self {
         match entry {
             Entry::Issue { serial, name, not_after, at, .. } => Self::Issued { serial, name, not_after, at },
-            Entry::Revoke { serial, at } => Self::Revoked { serial, at },
+            Entry::Revoke { serial, at, .. } => Self::Revoked { serial, at },
         }
     }
 }
@@ -116,9 +123,15 @@ const ACTIONS_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads on behind a place, at most [`ACTIONS_BYTES_MAX`]; `None` if the ledger does not reach so far: it is another one.
 pub(crate) fn actions_behind(path: &Path, place: u64) -> Result<Option<Actions>, FileError> {
+    let read = entries_behind(path, place)?;
+    Ok(read.map(|(entries, end)| Actions { actions: entries.into_iter().map(Action::from).collect(), end }))
+}
+
+/// The entries behind a place, as [`actions_behind`], and the place behind the last of them.
+pub(crate) fn entries_behind(path: &Path, place: u64) -> Result<Option<(Vec<Entry>, u64)>, FileError> {
     let system = FileError::system(path);
     let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place == 0).then(|| Actions { actions: Vec::new(), end: 0 })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place == 0).then(|| (Vec::new(), 0))),
         file => file.map_err(&system)?,
     };
     if file.metadata().map_err(&system)?.len() < place {
@@ -128,7 +141,7 @@ pub(crate) fn actions_behind(path: &Path, place: u64) -> Result<Option<Actions>,
     file.seek(SeekFrom::Start(place)).and_then(|_| file.take(ACTIONS_BYTES_MAX).read_to_end(&mut content)).map_err(&system)?;
     let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let entries = lines::<Entry>(&content[..whole]).map_err(|why| FileError::content(path, why))?;
-    Ok(Some(Actions { actions: entries.into_iter().map(Action::from).collect(), end: place + whole as u64 }))
+    Ok(Some((entries, place + whole as u64)))
 }
 
 /// An issued certificate.
@@ -147,6 +160,9 @@ pub struct Issued {
     pub issued_at: UtcTime,
     /// Since when it no longer counts.
     pub revoked_at: Option<UtcTime>,
+    /// The node of the cloud that has brought it; `None`: the one whose ledger this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 impl Issued {
@@ -189,11 +205,11 @@ impl Ledger {
 
     pub(crate) fn take(&mut self, entry: Entry) -> Result<(), String> {
         match entry {
-            Entry::Issue { serial, name, not_before, not_after, at } => {
+            Entry::Issue { serial, name, not_before, not_after, at, node } => {
                 self.places.insert(serial.clone(), self.issued.len());
-                self.issued.push(Issued { serial, name, not_before, not_after, issued_at: at, revoked_at: None });
+                self.issued.push(Issued { serial, name, not_before, not_after, issued_at: at, revoked_at: None, node });
             }
-            Entry::Revoke { serial, at } => {
+            Entry::Revoke { serial, at, .. } => {
                 let place = *self.places.get(&serial).ok_or_else(|| format!("{serial} is revoked, but was not issued"))?;
                 // Once revoked, it stays so since then.
                 self.issued[place].revoked_at.get_or_insert(at);

@@ -31,6 +31,7 @@ pub mod replay;
 pub mod request;
 pub mod revocation;
 pub mod sealed;
+pub mod shared_ledger;
 pub mod tls;
 pub mod token;
 pub mod tunnel;

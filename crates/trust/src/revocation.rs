@@ -104,6 +104,11 @@ impl Revocations {
         Ok(revocations)
     }
 
+    /// What the ledger of an authority's own revokes, beside what its list names.
+    pub(crate) fn extend(&mut self, authority: &Certificate, revoked: Vec<Revoked>) {
+        self.0.extend(revoked.into_iter().map(|revoked| (authority.subject_encoded().to_vec(), revoked.serial)));
+    }
+
     /// Whether a certificate no longer counts.
     pub fn contains(&self, certificate: &Certificate) -> bool {
         // Nobody looks for a key that is not there.

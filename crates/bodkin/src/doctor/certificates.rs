@@ -38,7 +38,7 @@ fn in_directory(directory: &TrustDirectory, now: UtcTime) -> Vec<Finding> {
         Ok(chain) => found.extend(chain.iter().map(|authority| judge_authority(authority, now))),
         Err(error) => found.push(unreadable(&error)),
     }
-    match directory.revocations() {
+    match directory.revocations(now) {
         Ok(_) => found.push(Finding::ok(CHECK, "the list of revoked certificates can be read")),
         Err(error) => found.push(unreadable(&error)),
     }

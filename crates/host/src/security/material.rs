@@ -72,7 +72,7 @@ impl Material {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
             device_anchors: Vec::new(),
-            revocations: directory.revocations()?,
+            revocations: directory.revocations(now)?,
             identities: systems.iter().copied().map(identity).collect::<Result<_, _>>()?,
             curve: Some(CurveKeys::read(directory)?),
             files: files.chain(of_systems.flat_map(|(certificate, key)| [certificate, key])).chain(CurveKeys::files(directory)).collect(),

@@ -55,7 +55,7 @@ impl NodeMaterial {
         Ok(Self {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
-            revocations: Arc::new(directory.revocations()?),
+            revocations: Arc::new(directory.revocations(now)?),
             identity: Arc::new(identity),
             files: material::files_of_all(directory).into_iter().chain([certificate, key]).collect(),
         })

@@ -1,0 +1,230 @@
+//! The account of one authority, kept by several nodes: each has a ledger of its own, and brings its lines to the others.
+//!
+//! A line is named by its certificate and by what it says of it, so that it counts once wherever it comes from. What another node has brought is in the ledger with
+//! that node's name, and revokes here as it does there; whoever has the authority's key signs the revocation list with it.
+
+use std::collections::BTreeSet;
+
+use bodkin_arrowhead::utc::UtcTime;
+
+use crate::{
+    directory::{DirectoryError, Result, TrustDirectory},
+    file::FileError,
+    ledger::{self, Entry},
+    lock::Lock,
+};
+
+/// Longest serial number of a line from elsewhere, in hexadecimal digits: RFC 5280 allows 20 bytes.
+const SERIAL_DIGITS_MAX: usize = 40;
+/// Longest common name of a line from elsewhere, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+/// A line as nodes give it to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerLine {
+    /// Serial number in hexadecimal digits.
+    pub serial: String,
+    /// Of a certificate that was issued, common name and last second in which it counts; `None`: it was revoked.
+    pub issued: Option<(String, UtcTime)>,
+    /// The line, without its end and without a node.
+    pub text: String,
+}
+
+impl LedgerLine {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let entry = entry.clone().of_node(None);
+        let text = serde_json::to_string(&entry).expect("entries are plain values");
+        match entry {
+            Entry::Issue { serial, name, not_after, .. } => Self { serial, issued: Some((name, not_after)), text },
+            Entry::Revoke { serial, .. } => Self { serial, issued: None, text },
+        }
+    }
+}
+
+/// Lines of this node's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnLines {
+    /// In their order.
+    pub lines: Vec<LedgerLine>,
+    /// The place behind the last of them, in bytes.
+    pub end: u64,
+}
+
+/// What came of lines from other nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Certificates that were not known here.
+    pub issued: usize,
+    /// Of these and of others, those that were revoked elsewhere.
+    pub revoked: usize,
+    /// Lines that say nothing that could be true; they were passed over.
+    pub refused: usize,
+    /// Whether the revocation list is signed with what was revoked. If not, the ledger revokes it all the same.
+    pub is_signed: bool,
+}
+
+impl Entry {
+    fn of_node(mut self, of: Option<String>) -> Self {
+        let (Self::Issue { node, .. } | Self::Revoke { node, .. }) = &mut self;
+        *node = of;
+        self
+    }
+
+    /// Reads a line from elsewhere.
+    fn from_elsewhere(text: &str, from: &str) -> Option<Self> {
+        let entry = serde_json::from_str::<Self>(text).ok()?;
+        let (serial, name) = match &entry {
+            Self::Issue { serial, name, .. } => (serial, name.as_str()),
+            Self::Revoke { serial, .. } => (serial, ""),
+        };
+        let is_serial = (2..=SERIAL_DIGITS_MAX).contains(&serial.len())
+            && serial.len().is_multiple_of(2)
+            && serial.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        (is_serial && name.len() <= NAME_BYTES_MAX).then(|| entry.of_node(Some(from.to_owned())))
+    }
+
+    fn is_of_here(&self) -> bool {
+        let (Self::Issue { node, .. } | Self::Revoke { node, .. }) = self;
+        node.is_none()
+    }
+}
+
+impl TrustDirectory {
+    /// What this node's own work has put into the ledger behind a place, a part of it at a time; `None` if the ledger does not reach so far.
+    pub fn own_lines_behind(&self, place: u64) -> Result<Option<OwnLines>> {
+        let read = ledger::entries_behind(&self.issued(), place)?;
+        Ok(read
+            .map(|(entries, end)| OwnLines { lines: entries.iter().filter(|entry| entry.is_of_here()).map(LedgerLine::of).collect(), end }))
+    }
+
+    /// Takes lines that other nodes have brought, each with its node: those that say something new go into the ledger.
+    pub fn take_lines<'l>(&self, lines: impl IntoIterator<Item = (&'l str, &'l str)>, now: UtcTime) -> Result<Taken> {
+        let authority = self.authority();
+        let lock = Lock::take(self.path())?;
+        let mut ledger = self.ledger()?;
+        let (mut entries, mut taken) = (Vec::new(), Taken::default());
+        let mut revoked = BTreeSet::new();
+        for (node, text) in lines {
+            let Some(entry) = Entry::from_elsewhere(text, node) else {
+                taken.refused += 1;
+                continue;
+            };
+            match &entry {
+                Entry::Issue { serial, .. } if ledger.find(serial).is_some() => continue,
+                Entry::Issue { .. } => taken.issued += 1,
+                Entry::Revoke { serial, .. } => match ledger.find(serial) {
+                    Some(issued) if issued.revoked_at.is_some() => continue,
+                    Some(issued) => {
+                        revoked.insert(issued.serial.clone());
+                    }
+                    // The line that it follows was passed over.
+                    None => {
+                        taken.refused += 1;
+                        continue;
+                    }
+                },
+            }
+            ledger.take(entry.clone()).map_err(|why| FileError::content(&self.issued(), why))?;
+            entries.push(entry);
+        }
+        taken.revoked = revoked.len();
+        match authority {
+            Ok(authority) if taken.revoked > 0 => match self.revoke_all(&lock, &ledger, &entries, &authority, now) {
+                Ok(()) => taken.is_signed = true,
+                // What is revoked has to count here whatever the list can hold.
+                Err(DirectoryError::ListTooLarge) => ledger::append(&self.issued(), &entries)?,
+                Err(error) => return Err(error),
+            },
+            _ if !entries.is_empty() => ledger::append(&self.issued(), &entries)?,
+            _ => {}
+        }
+        Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use bodkin_arrowhead::name::SystemName;
+
+    use super::*;
+    use crate::example::{DAY, directory, now};
+
+    /// Two nodes of one authority, the second without its key.
+    fn two() -> (impl Drop, TrustDirectory, TrustDirectory) {
+        let (place, one) = directory();
+        let two = TrustDirectory::new(place.path().join("two"));
+        crate::directory::make_directory(&two.systems()).unwrap();
+        for file in ["root.crt", "cloud.crt", "revoked.crl", "issued.jsonl"] {
+            fs::copy(one.path().join(file), two.path().join(file)).unwrap();
+        }
+        (place, one, two)
+    }
+
+    fn bring(from: &TrustDirectory, to: &TrustDirectory) -> Taken {
+        let lines = from.own_lines_behind(0).unwrap().unwrap().lines;
+        to.take_lines(lines.iter().map(|line| ("one", line.text.as_str())), now()).unwrap()
+    }
+
+    #[test]
+    fn what_one_node_issues_and_revokes_counts_at_the_other_once() {
+        let (_place, one, two) = two();
+        let identity = one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
+        let certificate = identity.certificate();
+        assert_eq!(bring(&one, &two), Taken { issued: 1, ..Taken::default() });
+        let known = two.ledger().unwrap();
+        assert_eq!(known.find(&certificate.serial_text()).unwrap().node.as_deref(), Some("one"));
+        assert!(!two.revocations(now()).unwrap().contains(certificate));
+        one.revoke(&[certificate.serial_text()], now()).unwrap();
+        assert_eq!(bring(&one, &two), Taken { revoked: 1, ..Taken::default() }, "nobody signs without the key");
+        assert!(two.revocations(now()).unwrap().contains(certificate), "the ledger revokes by itself");
+        assert_eq!(bring(&one, &two), Taken::default());
+        assert_eq!(two.own_lines_behind(0).unwrap().unwrap().lines, [], "what came from elsewhere is not brought on");
+    }
+
+    #[test]
+    fn who_has_no_key_revokes_and_who_has_it_signs() {
+        let (_place, one, two) = two();
+        let identity = one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
+        bring(&one, &two);
+        let serial = identity.certificate().serial_text();
+        assert!(two.revoke(std::slice::from_ref(&serial), now()).is_err());
+        two.note_revoked(std::slice::from_ref(&serial), now()).unwrap();
+        let list = fs::read(one.path().join("revoked.crl")).unwrap();
+        let taken = bring(&two, &one);
+        assert_eq!(taken, Taken { revoked: 1, is_signed: true, ..Taken::default() });
+        assert_ne!(fs::read(one.path().join("revoked.crl")).unwrap(), list);
+        assert!(one.revocations(now()).unwrap().contains(identity.certificate()));
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_passed_over() {
+        let (_place, one, two) = two();
+        let identity = one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
+        let good = one.own_lines_behind(0).unwrap().unwrap().lines.remove(0).text;
+        let serial = identity.certificate().serial_text();
+        let wrong = [
+            String::new(),
+            "{}".to_owned(),
+            good.replace(&serial, "4F"),
+            good.replace(&serial, "4"),
+            good.replace(&serial, &"4f".repeat(30)),
+            good.replace("\"name\":\"", &format!("\"name\":\"{}", "a".repeat(300))),
+            r#"{"action":"revoke","serial":"4f","at":"2031-01-01T00:00:00Z"}"#.to_owned(),
+        ];
+        let lines = wrong.iter().chain([&good]).map(|text| ("one", text.as_str()));
+        assert_eq!(two.take_lines(lines, now()).unwrap(), Taken { issued: 1, refused: wrong.len(), ..Taken::default() });
+        assert_eq!(two.ledger().unwrap().issued().len(), 1);
+    }
+
+    #[test]
+    fn a_name_of_a_node_in_a_line_from_elsewhere_is_not_believed() {
+        let (_place, one, two) = two();
+        one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
+        let text = one.own_lines_behind(0).unwrap().unwrap().lines.remove(0).text;
+        let forged = text.replace("{\"action\"", "{\"node\":\"somebody\",\"action\"");
+        two.take_lines([("one", forged.as_str())], now()).unwrap();
+        assert_eq!(two.ledger().unwrap().issued()[0].node.as_deref(), Some("one"));
+    }
+}
