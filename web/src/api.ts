@@ -3,6 +3,7 @@
 import { Refused, refusal, refused } from "./answer";
 import type {
     AccessExplanation,
+    AuditChain,
     AuditLog,
     DeadLetter,
     Delivery,
@@ -135,8 +136,10 @@ export const api = {
     cloudRules: list<InterCloudRule>("/authorization/mgmt/intercloud"),
     storeEntries: list<StoreEntry>("/orchestrator/mgmt/store"),
     flexibleRules: list<FlexibleRule>("/orchestrator/mgmt/store/flexible"),
-    audit: (asked: { kind: string; caller: string; count: number }, stopped: AbortSignal) =>
+    audit: (asked: { kind: string; caller: string; count: number; node: string }, stopped: AbortSignal) =>
         read<AuditLog>(`/api/v1/audit${query(asked)}`, stopped),
+    /** Of nodes that share a database. */
+    auditChains: list<AuditChain>("/api/v1/audit/chains"),
 
     revoke: (serial: string) => send("POST", `/api/v1/certificates/${encodeURIComponent(serial)}/revoke`),
     handOver: async () => (await send("POST", "/api/v1/pair/hand-over")).json() as Promise<HandedOver>,

@@ -30,6 +30,7 @@ export interface NodeState {
     commit: number;
     clockAheadMs: number;
     keeper: boolean;
+    issues: boolean;
 }
 
 export type Guarantee = "pending" | "unstated" | "held" | "suspended";
@@ -229,6 +230,7 @@ export interface IssuedCertificate {
     notAfter: string;
     issuedAt: string;
     revokedAt: string | null;
+    node?: string;
 }
 
 export interface NeighbourCloud {
@@ -486,6 +488,7 @@ export interface ExplainedOrchestration {
 }
 
 export interface AuditEntry {
+    node?: string;
     number: number;
     at: string;
     kind: string;
@@ -499,6 +502,19 @@ export interface AuditEntry {
 export interface AuditLog {
     data: AuditEntry[];
     head: { number: number; hash: string };
+    cut?: boolean;
+}
+
+export interface AuditChain {
+    node: string;
+    whole: boolean;
+    first: number;
+    last: number;
+    entries: number;
+    skipped: number;
+    behind: number;
+    lastAt: string;
+    wrong: string | null;
 }
 
 /** An event as a stream of events tells it. */

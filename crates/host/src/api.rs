@@ -150,6 +150,7 @@ impl Api {
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
             "audit" => self.show_audit_log(request).await,
+            "audit/chains" => self.verify_logs_of_nodes().await,
             "nodes" => self.nodes(),
             "pair/hand-over" => self.hand_over().await,
             "clouds" => self.list_clouds(),

@@ -5,6 +5,7 @@
 //! nothing but a place in the log's queue. What the route does not tell, the operation puts into [`Answer::account`].
 
 mod certificates;
+pub mod copies;
 mod repeats;
 
 use std::{

@@ -6,13 +6,16 @@ use std::{
 };
 
 use bodkin_arrowhead::{common_name::SystemCommonName, utc::UtcTime};
-use bodkin_store::onboarding::Spent;
+use bodkin_store::{onboarding::Spent, shared::NotBrought};
 use bodkin_trust::{
     Certificate, DirectoryError, Fingerprint, Profile, TrustDirectory, directory::LEAF_LIFETIME, ledger::Ledger, request::SigningRequest,
 };
-use tokio::sync::Semaphore;
+use tokio::{runtime::Handle, sync::Semaphore};
 
-use crate::attempts::Attempts;
+use crate::{
+    attempts::Attempts,
+    shared::account::{Account, AccountError},
+};
 
 /// Requests that are looked at at the same time; further ones wait. Each may cost the check of a signature and a signature.
 const PLACES: usize = 2;
@@ -21,6 +24,8 @@ const PLACES: usize = 2;
 #[derive(Debug)]
 pub struct Onboarding {
     directory: TrustDirectory,
+    /// The account that other nodes share; `None`: it is this node's own.
+    account: Option<Account>,
     /// Who is wrong too often.
     pub attempts: Attempts,
     /// Places for those who are looked at.
@@ -37,16 +42,43 @@ pub enum IssueError {
     /// The name is somebody's.
     #[error("{0} has a certificate that counts. A grant for that name alone would replace it; one for many names does not")]
     Taken(String),
+    /// Another node has the key.
+    #[error("This node has no key of the cloud's authority. Ask {}", if .0.is_empty() { "the node that has it, which does not serve now".to_owned() } else { .0.join(" or ") })]
+    NoKey(Vec<String>),
+    /// The other nodes could not be told.
+    #[error("the account of certificates that the nodes share: {0}")]
+    Account(AccountError),
     /// The directory or the authority does not do its work.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
 }
 
+impl From<AccountError> for IssueError {
+    fn from(error: AccountError) -> Self {
+        match error {
+            AccountError::Directory(error) => Self::Directory(error),
+            error => Self::Account(error),
+        }
+    }
+}
+
+/// Why a revocation is not known to all.
+#[derive(Debug, thiserror::Error)]
+pub enum RevokeError {
+    /// It is not revoked.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The other nodes could not be told.
+    #[error("it is revoked at this node, and at the others as soon as the database is reached: {0}")]
+    Elsewhere(AccountError),
+}
+
 impl Onboarding {
-    /// Issues by the authority of this directory.
-    pub fn new(directory: TrustDirectory) -> Self {
+    /// Issues by the authority of this directory, on the account that other nodes share, if they do.
+    pub fn new(directory: TrustDirectory, account: Option<Account>) -> Self {
         Self {
             directory,
+            account,
             attempts: Attempts::new(Instant::now()),
             places: Semaphore::new(PLACES),
             issuing: Mutex::new(()),
@@ -64,23 +96,46 @@ impl Onboarding {
         self.directory.ledger()
     }
 
-    /// Revokes what the ledger names by this serial number, and signs the list anew. Blocks for some milliseconds; the authority's key is read for it.
-    pub fn revoke(&self, serial: &str, now: UtcTime) -> Result<(), DirectoryError> {
-        self.directory.revoke(&[serial.to_owned()], now)
+    /// What this node is called, where several share the account.
+    pub fn node(&self) -> Option<&str> {
+        self.account.as_ref().map(Account::node)
+    }
+
+    /// Revokes what the ledger names by this serial number, here and at all nodes that share the account, and signs the list anew. Blocks for some
+    /// milliseconds; the authority's key is read for it.
+    pub fn revoke(&self, serial: &str, now: UtcTime) -> Result<(), RevokeError> {
+        let serials = [serial.to_owned()];
+        let Some(account) = &self.account else { return Ok(self.directory.revoke(&serials, now)?) };
+        self.directory.note_revoked(&serials, now)?;
+        Handle::current().block_on(account.bring_own()).map_err(RevokeError::Elsewhere)
     }
 
     /// Issues a certificate for the key of a request; gives its chain. Everything that it says is the grant's. The authority's key is
     /// read for it, and not kept in memory. Blocks for some milliseconds.
     pub fn issue(&self, spent: &Spent, request: &SigningRequest, now: UtcTime) -> Result<Vec<Certificate>, IssueError> {
         let name = SystemCommonName { system: spent.system.clone(), cloud: self.directory.cloud()? };
-        let authority = self.directory.authority()?;
+        let authority = self.directory.authority().map_err(|error| self.without_key(error))?;
         let profile = Profile::system(&name, &spent.grant.alternative_names, now, LEAF_LIFETIME);
         let _issuing = self.issuing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_for_many = spent.grant.systems.only().is_none();
         if is_for_many && self.is_taken(&name.to_string(), now)? {
             return Err(IssueError::Taken(name.to_string()));
         }
-        Ok(self.directory.certify(&authority, &profile, request.public_key_info())?)
+        let Some(account) = &self.account else { return Ok(self.directory.certify(&authority, &profile, request.public_key_info())?) };
+        let issued =
+            self.directory.certify_told(&authority, &profile, request.public_key_info(), |line| account.bring_issue(line, is_for_many));
+        issued.map_err(|error| match error {
+            AccountError::NotBrought(NotBrought::NameTaken) => IssueError::Taken(name.to_string()),
+            error => error.into(),
+        })
+    }
+
+    /// Another node may do what this one cannot.
+    fn without_key(&self, error: DirectoryError) -> IssueError {
+        match &self.account {
+            Some(account) if !self.directory.has_key() => IssueError::NoKey(account.issuers()),
+            _ => error.into(),
+        }
     }
 
     /// Whoever knows the secret of a grant for many must not become one of them that is there already.

@@ -27,6 +27,7 @@ use bodkin_store::{
     audit::AuditThread,
     event_log::{EventLog, EventLogReader, Position},
 };
+use bodkin_trust::TrustDirectory;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinHandle as Task,
@@ -63,7 +64,10 @@ use crate::{
     replay::{READERS_MAX, ReplayContext},
     security::{Security, SecurityConfig, SecurityError},
     shard::{CONTROL_REQUESTS_MAX, Shard, ShardContext, ShardThread},
-    shared,
+    shared::{
+        self,
+        account::{Account, AccountError, OtherAuthority, refuse_other_authority},
+    },
     shelf::Shelf,
     stage::Stages,
     stall::{StallWatch, Stalls},
@@ -183,6 +187,12 @@ pub enum StartError {
         /// In which mode.
         was_secure: bool,
     },
+    /// The other nodes of the cloud have another authority.
+    #[error(transparent)]
+    Authority(#[from] OtherAuthority),
+    /// What they have revoked is not known.
+    #[error("the account of certificates that the nodes share: {0}")]
+    Account(#[from] AccountError),
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -249,6 +259,13 @@ impl Server {
         };
         // Before certificates are made for a cloud that does not start.
         lead::refuse_other_mode(&opened.store, config)?;
+        let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
+        refuse_other_authority(&opened.store, authority.as_ref()).await?;
+        let account_of = |own: &TrustDirectory| Account::of(own, &opened.store).map_err(SecurityError::from);
+        // What was revoked while this node was away counts for the first who comes.
+        if let Some(account) = authority.as_ref().filter(|own| own.exists()).map(account_of).transpose()?.flatten() {
+            account.take().await?;
+        }
         let listeners = bind::ports(config)?;
         let addresses: Vec<SocketAddr> =
             listeners.iter().map(|group| group[0].local_addr().expect("a bound listener has an address")).collect();
@@ -326,7 +343,7 @@ impl Server {
             config.carriers.clone(),
         );
         let graphs = Arc::new(graphs);
-        let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
+        let account = authority.as_ref().map(account_of).transpose()?.flatten();
         let monitor = Arc::new(Monitor {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -358,7 +375,7 @@ impl Server {
                 modeller: config.modeller,
                 onboarding: OnboardingApi {
                     store: opened.store.clone(),
-                    onboarding: authority.clone().map(|own| Arc::new(Onboarding::new(own))),
+                    onboarding: authority.map(|own| Arc::new(Onboarding::new(own, account.clone()))),
                 },
             },
             pair: config.pair.clone(),
@@ -411,6 +428,7 @@ impl Server {
             audit: audit.clone(),
             graphs,
             fleet,
+            account,
         };
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
@@ -524,8 +542,9 @@ impl Server {
         if let Some(leading) = self.leading {
             leading.end().await;
         }
+        let log = self.monitor.api.audit.log().reader();
         match tokio::task::spawn_blocking(|| audit.close(control::now(), audit::stop_event())).await {
-            Ok(head) if has_led => drop(audit::note_checkpoint(store, head).await),
+            Ok(head) if has_led => audit::copies::end(store, log, head).await,
             // Who follows writes nothing; the log's last entry is noted when it leads.
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "the audit log was not written to the end"),

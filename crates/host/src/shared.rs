@@ -1,5 +1,7 @@
 //! What is told of the database that several nodes share (`docs/design/shared-database.md`).
 
+pub mod account;
+
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
@@ -10,7 +12,7 @@ use bodkin_store::{
     shared::{NodePlace, NodeRow, Nodes, SILENT_AFTER, Standing},
 };
 
-use crate::{answer::Answer, config::HostConfig, server::Port};
+use crate::{answer::Answer, config::HostConfig, security::SecurityConfig, server::Port};
 
 /// The release of this node.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -89,7 +91,15 @@ pub fn place(config: &HostConfig, addresses: &[SocketAddr]) -> NodePlace {
         config.listen.to_string()
     };
     let monitor_port = addresses[Port::MONITOR].port();
-    NodePlace { release: VERSION.to_owned(), host, monitor_port, is_secure: config.security.is_some() }
+    let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
+    NodePlace {
+        release: VERSION.to_owned(),
+        host,
+        monitor_port,
+        is_secure: config.security.is_some(),
+        authority: authority.as_ref().and_then(|own| own.anchor().ok()).map_or_else(String::new, |anchor| anchor.fingerprint().to_string()),
+        issues: authority.is_some_and(|own| own.authority().is_ok()),
+    }
 }
 
 /// The machine's name, where the system tells it.

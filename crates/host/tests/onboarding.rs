@@ -49,7 +49,7 @@ impl World {
         trust.init(&CloudCommonName::parse("cloud.operator.arrowhead.eu").unwrap(), now()).unwrap();
         let opened = Store::open(data.path()).unwrap();
         let (log, thread) = AuditLog::open(&data.path().join("audit"), AUDIT_LIMITS, None, now(), start_event("test")).unwrap();
-        let onboarding = Some(Arc::new(Onboarding::new(trust.clone())));
+        let onboarding = Some(Arc::new(Onboarding::new(trust.clone(), None)));
         let api = OnboardingApi { store: opened.store.clone(), onboarding };
         Self { api, audit: Audit::new(log), thread, trust, data, _opened: opened }
     }

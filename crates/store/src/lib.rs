@@ -54,13 +54,13 @@ use bodkin_arrowhead::{
     page::Page,
     snapshot::Snapshot,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     database::Database,
     following::{Following, Reporter},
     replication::Outlet,
-    shared::{DatabasePlace, NodePlace, Shared, Standing},
+    shared::{AuditCopy, DatabasePlace, NodePlace, Shared, Standing},
     writer::Order,
 };
 
@@ -149,6 +149,31 @@ impl Store {
         match &self.source {
             Source::File(_) => None,
             Source::Shared(shared) => Some(shared.names()),
+        }
+    }
+
+    /// Tells when other nodes may have brought lines of the cloud's account of certificates; `None`: the database is its own, and so is the account.
+    pub fn certificate_news(&self) -> Option<watch::Receiver<()>> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Shared(shared) => Some(shared.certificates()),
+        }
+    }
+
+    /// Where the copy of this node's audit log ends that other nodes read, at a start; `None`: there are no others. `is_there` says whether the log has a
+    /// line: if not, it is another log than before, whose copy begins anew. Waits for the database.
+    pub fn begin_audit(&self, is_there: impl FnOnce(audit::Head) -> bool + Send) -> Result<Option<u64>, StoreError> {
+        match &self.source {
+            Source::File(_) => Ok(None),
+            Source::Shared(shared) => shared.begin_audit(is_there).map(Some).map_err(not_brought),
+        }
+    }
+
+    /// Has a copy of lines of this node's audit log, for the others. Waits for the database.
+    pub fn bring_audit(&self, copies: &[AuditCopy]) -> Result<(), StoreError> {
+        match &self.source {
+            Source::File(_) => Ok(()),
+            Source::Shared(shared) => shared.bring_audit(copies).map_err(not_brought),
         }
     }
 
@@ -241,6 +266,10 @@ impl Store {
         }
         self.writer.try_send(order).map_err(refused)
     }
+}
+
+fn not_brought(error: DatabaseError) -> StoreError {
+    StoreError::Unavailable(format!("The audit log is not copied for the other nodes: {error}."))
 }
 
 fn refused<T>(error: mpsc::error::TrySendError<T>) -> StoreError {

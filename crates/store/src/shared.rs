@@ -1,5 +1,7 @@
 //! One cloud of several nodes: its state is in a PostgreSQL database that they share (`docs/design/shared-database.md`).
 
+mod audit_line;
+mod certificate_line;
 mod change;
 mod follower;
 mod look;
@@ -9,6 +11,7 @@ mod place;
 mod schema;
 pub(crate) mod session;
 mod standing;
+mod tls;
 mod writer;
 
 use std::{
@@ -24,15 +27,18 @@ use tokio::sync::{mpsc, watch};
 
 pub(crate) use self::change::Touched;
 pub use self::{
+    audit_line::{AUDIT_LINES_KEPT, AuditCopy, NodeChain, NodeEntries, NodeEntry, audit_at, audit_chains_at},
+    certificate_line::{CertificateLine, NewLine, NotBrought},
     look::{Look, look},
     migrate::{MigrateError, Migrated, migrate},
     node::{NodePlace, NodeRow, Nodes, SILENT_AFTER},
-    place::{DatabasePlace, NoPlace},
+    place::{DatabasePlace, NoPlace, Secrecy},
     standing::Standing,
 };
 use self::{session::Session, standing::Standings, writer::Writer};
 use crate::{
     OpenError,
+    audit::Head,
     database::{Database, DatabaseResult},
     draft::{Draft, OperationError},
     open::Opened,
@@ -52,10 +58,14 @@ pub(crate) struct Shared {
     number: Mutex<i64>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     standings: Standings,
+    /// Told when the account of certificates may have new lines.
+    certificates: watch::Sender<()>,
     /// What the other nodes are told of this one, and when it was started.
     place_told: OnceLock<(NodePlace, SystemTime)>,
     /// The connection of those who read what the snapshot does not hold.
     reader: Mutex<Option<Session>>,
+    /// The connection that brings the audit log, beside the writers' turns.
+    copier: Mutex<Option<Session>>,
 }
 
 impl Shared {
@@ -106,6 +116,13 @@ impl Shared {
         self.place_told.get_or_init(|| (place, SystemTime::now()));
     }
 
+    /// Tells when the account of certificates may have new lines, and that it may have now.
+    pub(crate) fn certificates(&self) -> watch::Receiver<()> {
+        let mut news = self.certificates.subscribe();
+        news.mark_changed();
+        news
+    }
+
     /// Whether this node does what is to be done once in the cloud.
     pub(crate) fn is_keeper(&self) -> bool {
         self.standings.is_keeper()
@@ -114,6 +131,40 @@ impl Shared {
     /// Reads in a transaction that changes nothing. On a thread of its own, which may wait wherever the caller is.
     pub(crate) fn read<T: Send>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError> + Send) -> Result<T, OperationError> {
         let outcome = std::thread::scope(|scope| scope.spawn(|| self.read_waiting(read)).join());
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Where the copy of this node's audit log ends, at a start: what is too much of all nodes' goes. `is_there` says whether the log has a line, which it has
+    /// unless it is another one than before.
+    pub(crate) fn begin_audit(&self, is_there: impl FnOnce(Head) -> bool + Send) -> DatabaseResult<u64> {
+        self.beside(|session| {
+            audit_line::forget(session)?;
+            match audit_line::reached(session, &self.node)? {
+                None => Ok(0),
+                Some(reached) if is_there(reached) => Ok(reached.number),
+                Some(_) => audit_line::retire(session, &self.node).map(|()| 0),
+            }
+        })
+    }
+
+    /// Has a copy of lines of this node's audit log, for the others.
+    pub(crate) fn bring_audit(&self, copies: &[AuditCopy]) -> DatabaseResult<()> {
+        self.beside(|session| audit_line::bring(session, &self.node, copies))
+    }
+
+    /// Works with a connection of its own, on a thread that may wait. One that has failed is not used again.
+    fn beside<T: Send>(&self, work: impl FnOnce(&Session) -> DatabaseResult<T> + Send) -> DatabaseResult<T> {
+        let work = || {
+            let mut kept = self.copier.lock().unwrap_or_else(PoisonError::into_inner);
+            let session = match kept.take().filter(Session::is_usable) {
+                Some(session) => session,
+                None => self.connect("copies")?,
+            };
+            let answer = work(&session)?;
+            *kept = Some(session);
+            Ok(answer)
+        };
+        let outcome = std::thread::scope(|scope| scope.spawn(work).join());
         outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
@@ -151,12 +202,21 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
     let session = Session::connect(place, &node, "follows").map_err(|error| refused(&error))?;
     schema::prepare(&session, &node).map_err(|error| refused(&error))?;
+    match place.secrecy() {
+        Some(Secrecy::None) => tracing::warn!("the way to the shared database is not protected: say sslmode=verify-full in its URL"),
+        Some(Secrecy::Unverified) => {
+            tracing::warn!("whoever answers is believed to be the shared database: say sslmode=verify-full in its URL")
+        }
+        Some(Secrecy::Verified) | None => {}
+    }
     let cloud = session.one("SELECT cloud FROM shared", ()).map_err(|error| refused(&error))?.unwrap_or_default();
     let (number, snapshot) = begin(&session).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
-    let (standings, reader) = (Standings::default(), Mutex::default());
+    let (standings, certificates) = (Standings::default(), watch::Sender::new(()));
+    let (reader, copier) = (Mutex::default(), Mutex::default());
     let (number, place, place_told) = (Mutex::new(number), place.clone(), OnceLock::new());
-    let shared = Arc::new(Shared { place, node, cloud, number, snapshot: snapshot.clone(), standings, place_told, reader });
+    let shared =
+        Arc::new(Shared { place, node, cloud, number, snapshot: snapshot.clone(), standings, certificates, place_told, reader, copier });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());

@@ -1,17 +1,19 @@
 //! `bodkin audit`: who did what, who was given what, and is the log of it whole? Works on the data directory, whether a cloud
-//! runs on it or not.
+//! runs on it or not, and on the copies of all nodes' logs in a database that they share.
 
 mod export;
+mod nodes;
 mod tail;
 mod verify;
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use bodkin_arrowhead::{
     audit::{AuditQuery, Kind},
     utc::UtcTime,
 };
-use bodkin_store::audit::AuditReader;
+use bodkin_store::{audit::AuditReader, shared::DatabasePlace};
 use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -27,6 +29,12 @@ pub struct AuditOptions {
     /// Data directory of the local cloud
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATA", value_name = "DIR", default_value_os_t = data_of_this_machine())]
     data: PathBuf,
+    /// The logs of all nodes that share a database, as they were copied into it, instead of this one's files
+    #[arg(long, global = true, help_heading = "Which cloud")]
+    all_nodes: bool,
+    /// The database that they share, as postgres://USER@HOST/NAME
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_DATABASE", hide_env_values = true, value_name = "URL")]
+    database: Option<String>,
     #[command(subcommand)]
     command: AuditCommand,
 }
@@ -79,6 +87,21 @@ fn kind() -> impl TypedValueParser<Value = Kind> {
 
 /// Carries a command out; gives the exit code.
 pub async fn run(options: AuditOptions, printer: Printer) -> anyhow::Result<u8> {
+    if options.all_nodes {
+        let url = options.database.as_deref().filter(|url| !url.is_empty());
+        let url = url.context("--all-nodes reads the database that the nodes share: name it with --database or BODKIN_DATABASE")?;
+        let place = DatabasePlace::parse(url).context("--database")?;
+        return match options.command {
+            AuditCommand::Tail(tailing) => nodes::tail(&place, tailing, printer).await,
+            AuditCommand::Verify { from: None } => nodes::verify(&place, printer),
+            AuditCommand::Verify { from: Some(_) } => {
+                anyhow::bail!("--from is a number of one log: with --all-nodes each is verified from its first entry that is there")
+            }
+            AuditCommand::Export(_) => {
+                anyhow::bail!("a log is exported where it is: leave --all-nodes away, or use tail --all-nodes --output json")
+            }
+        };
+    }
     let directory = options.data.join("audit");
     if !directory.is_dir() {
         anyhow::bail!("there is no audit log in {}: name the data directory of a local cloud with --data", directory.display());

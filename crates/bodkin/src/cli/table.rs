@@ -20,9 +20,10 @@ impl Table {
     }
 
     /// Adds a row of as many cells as the header has.
-    pub fn push<const N: usize>(&mut self, cells: [String; N]) {
-        assert_eq!(N, self.header.len(), "a row has a cell for every column");
-        self.rows.push(cells.into_iter().map(|cell| cell.replace(char::is_control, "?")).collect());
+    pub fn push(&mut self, cells: impl IntoIterator<Item = String>) {
+        let row: Vec<String> = cells.into_iter().map(|cell| cell.replace(char::is_control, "?")).collect();
+        assert_eq!(row.len(), self.header.len(), "a row has a cell for every column");
+        self.rows.push(row);
     }
 
     /// Whether it has no rows.

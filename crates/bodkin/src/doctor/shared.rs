@@ -1,6 +1,6 @@
 //! The database that several nodes share: is it reached, may this user work with it, and is it of this version?
 
-use bodkin_store::shared::{DatabasePlace, Look, look};
+use bodkin_store::shared::{DatabasePlace, Look, Secrecy, look};
 
 use super::finding::Finding;
 use crate::settings::Settings;
@@ -10,10 +10,22 @@ const CHECK: &str = "shared database";
 /// Looks at it, if there is one.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
     match settings.shared_database() {
-        Ok(Some(place)) => vec![judge(&place, look(&place))],
+        Ok(Some(place)) => std::iter::once(judge(&place, look(&place))).chain(secrecy(&place)).collect(),
         // That it cannot be read is told with the other options.
         Ok(None) | Err(_) => Vec::new(),
     }
+}
+
+/// The way to the server, where others may be on it.
+fn secrecy(place: &DatabasePlace) -> Option<Finding> {
+    let advice = "say sslmode=verify-full&sslrootcert=FILE in the database's URL (docs/how-to/several-nodes.md)";
+    Some(match place.secrecy()? {
+        Secrecy::Verified => Finding::ok(CHECK, "the way to it is TLS, and the server has to show who it is"),
+        Secrecy::Unverified => Finding::warning(CHECK, "the way to it is TLS, and whoever answers is believed to be the server", advice),
+        Secrecy::None => {
+            Finding::warning(CHECK, "the way to it is not protected: who is on it reads all that is said, and the password", advice)
+        }
+    })
 }
 
 fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
@@ -26,6 +38,10 @@ fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
     };
     let told = format!("{place} is PostgreSQL {server}, {nodes} nodes are connected");
     match version {
+        // The first node of this release makes what is new.
+        Some(version) if version < version_known => {
+            Finding::ok(CHECK, format!("{told}; its tables are of version {version}, and bodkin up brings them to {version_known}"))
+        }
         Some(version) if version != version_known => {
             let told = format!("{told}; its tables are of version {version}, and this Bodkin works with {version_known}");
             Finding::problem(CHECK, told, "bring every node of the cloud to the same release")
@@ -57,6 +73,7 @@ mod tests {
             (Ok(good.clone()), Verdict::Ok, "2 nodes"),
             (Ok(Look { version: None, ..good.clone() }), Verdict::Ok, "empty"),
             (Ok(Look { version: Some(2), ..good.clone() }), Verdict::Problem, "version 2"),
+            (Ok(Look { version_known: 2, ..good.clone() }), Verdict::Ok, "brings them to 2"),
             (Ok(Look { may_make: false, ..good.clone() }), Verdict::Problem, "may not make"),
             (Ok(Look { unsafe_settings: vec!["fsync".into()], ..good }), Verdict::Warning, "fsync is off"),
             (Err("password authentication failed".into()), Verdict::Problem, "password authentication failed"),

@@ -10,7 +10,7 @@ use super::{Api, BASE, list, onboarding::blocking};
 use crate::{
     answer::Answer,
     control::now,
-    onboarding::Onboarding,
+    onboarding::{Onboarding, RevokeError},
     request::{Method, Request},
 };
 
@@ -30,8 +30,11 @@ struct CertificateView {
 }
 
 impl CertificateView {
-    fn new(issued: &Issued, now: UtcTime) -> Self {
-        Self { state: issued.state(now), issued: issued.clone() }
+    /// `node` is this one's name, where several share the account.
+    fn new(issued: &Issued, node: Option<&str>, now: UtcTime) -> Self {
+        let mut issued = issued.clone();
+        issued.node = issued.node.or_else(|| node.map(str::to_owned));
+        Self { state: issued.state(now), issued }
     }
 }
 
@@ -68,7 +71,7 @@ async fn list_certificates(onboarding: Arc<Onboarding>, request: &Request) -> An
         reader.ledger().map(|ledger| {
             let at = now();
             let wanted = || ledger.issued().iter().rev().filter(|issued| state.is_empty() || issued.state(at) == state);
-            let views = wanted().skip(page.saturating_mul(items)).take(items).map(|issued| CertificateView::new(issued, at));
+            let views = wanted().skip(page.saturating_mul(items)).take(items).map(|issued| CertificateView::new(issued, reader.node(), at));
             (views.collect::<Vec<_>>(), wanted().count())
         })
     });
@@ -96,11 +99,12 @@ async fn revoke(onboarding: Arc<Onboarding>, serial: String) -> Answer {
         let at = now();
         revoker.revoke(&serial, at)?;
         let ledger = revoker.ledger()?;
-        ledger.find(&serial).map(|issued| CertificateView::new(issued, at)).ok_or(DirectoryError::Unknown(serial))
+        let revoked = ledger.find(&serial).map(|issued| CertificateView::new(issued, revoker.node(), at));
+        Ok(revoked.ok_or(DirectoryError::Unknown(serial))?)
     });
     match revoked.await {
         Some(Ok(view)) => Answer::json(200, &view),
-        Some(Err(error @ DirectoryError::Unknown(_))) => Answer::problem(404, &format!("{error}.")),
+        Some(Err(RevokeError::Directory(error @ DirectoryError::Unknown(_)))) => Answer::problem(404, &format!("{error}.")),
         Some(Err(error)) => Answer::problem(503, &format!("{error}.")),
         None => Answer::problem(503, "The local cloud is shutting down."),
     }

@@ -27,6 +27,8 @@ struct NodeView<'n> {
     commit: i64,
     clock_ahead_ms: i64,
     keeper: bool,
+    /// Whether it has the key of the cloud's authority.
+    issues: bool,
 }
 
 impl Api {
@@ -63,6 +65,7 @@ fn view<'n>(row: &'n NodeRow, nodes: &Nodes, is_away: bool, since_read: Duration
         clock_ahead_ms: clock_ahead_us / 1_000,
         // One that is silent has left that to another.
         keeper: *is_keeper && state != "silent",
+        issues: place.issues,
     }
 }
 
@@ -74,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_node_is_silent_only_where_its_row_could_have_been_read() {
-        let place = NodePlace { release: "1".into(), host: "h".into(), monitor_port: 8440, is_secure: false };
+        let (release, host) = ("1".into(), "h".into());
+        let place = NodePlace { release, host, monitor_port: 8440, is_secure: false, authority: String::new(), issues: false };
         let (started, seen) = (UtcTime::from_unix_seconds(1), UtcTime::from_unix_seconds(2));
         let unheard = Duration::from_secs(9);
         let row = NodeRow { name: "b".into(), place, started, seen, unheard, commit: 3, clock_ahead_us: -2_500, is_keeper: false };

@@ -147,6 +147,7 @@ impl OnboardingApi {
         let refusal = match issued {
             Some(Ok(chain)) => return certified(&system, id, &granted, &chain),
             Some(Err(error @ IssueError::Taken(_))) => Answer::problem(409, &format!("{error}.")),
+            Some(Err(error @ (IssueError::NoKey(_) | IssueError::Account(_)))) => Answer::problem(503, &format!("{error}.")),
             Some(Err(error)) => {
                 tracing::error!(%error, "a new system was granted a certificate that could not be issued");
                 Answer::problem(503, "The authority could not issue; its operator finds the reason in the log.")

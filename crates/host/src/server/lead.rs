@@ -26,6 +26,7 @@ use crate::{
     push::{checkpoint::Checkpoint, delivery::Deliveries},
     quality::{Qualities, QualityMonitor},
     security::{Security, SecurityConfig, Trust},
+    shared::account::Account,
     token::TokenIssuer,
     topics::{self, Declarer, RealTimeTopics},
 };
@@ -49,6 +50,7 @@ pub(super) struct Lead {
     pub audit: Audit,
     pub graphs: Arc<Deployer>,
     pub fleet: Option<Arc<FleetState>>,
+    pub account: Option<Account>,
 }
 
 /// What runs as long as it leads.
@@ -61,6 +63,8 @@ pub(super) struct Leading {
     checkpoint: Option<(oneshot::Sender<()>, Task<()>)>,
     /// Notes where the audit log ends.
     audit_checkpoint: Task<()>,
+    /// Copies it for the other nodes.
+    audit_copies: Task<()>,
     /// Forwards events to the fleet's stream.
     fleet: Option<Fleet>,
 }
@@ -124,6 +128,9 @@ impl Lead {
                 tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), self.addresses.clone()))
             }));
         }
+        if let (Some(account), Some(security)) = (&self.account, &self.security) {
+            jobs.push(tokio::spawn(account.clone().follow(security.clone(), self.audit.clone())));
+        }
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
         jobs.extend(ledger.map(tokio::spawn));
@@ -134,6 +141,7 @@ impl Lead {
             log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
             checkpoint,
             audit_checkpoint: tokio::spawn(self.audit.clone().keep_checkpoint(store.clone())),
+            audit_copies: tokio::spawn(self.audit.clone().copy(store.clone())),
         })
     }
 }
@@ -200,6 +208,7 @@ impl Leading {
             }
         }
         self.audit_checkpoint.abort();
+        self.audit_copies.abort();
         self.log_keeper.abort();
     }
 }

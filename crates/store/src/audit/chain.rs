@@ -27,8 +27,13 @@ pub struct Head {
 }
 
 impl Head {
+    /// The hash of a line without its end.
+    pub fn hash_of(line: &[u8]) -> LineHash {
+        hash(line)
+    }
+
     /// Appends the line of what has happened, and goes on to it.
-    pub(super) fn extend(&mut self, at: UtcTime, event: &Event, lines: &mut Vec<u8>) {
+    pub(crate) fn extend(&mut self, at: UtcTime, event: &Event, lines: &mut Vec<u8>) {
         let mut entry = Entry { number: self.number.saturating_add(1), previous: self.hash, at, event: event.clone() };
         let mut line = entry.to_line();
         if line.len() > ENTRY_BYTES_MAX {
@@ -42,7 +47,7 @@ impl Head {
     }
 
     /// Goes on to a line that was read, if it follows.
-    pub(super) fn follow(&mut self, line: &[u8]) -> Result<Entry, Fault> {
+    pub(crate) fn follow(&mut self, line: &[u8]) -> Result<Entry, Fault> {
         let entry = Entry::parse(line).map_err(|error| Fault::NoEntry(error.to_string()))?;
         let expected = self.number.saturating_add(1);
         if entry.number != expected {

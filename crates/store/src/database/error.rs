@@ -16,6 +16,9 @@ pub enum DatabaseError {
     /// PostgreSQL refused, or is not reached.
     #[error("{}", told(.0))]
     Postgres(#[from] tokio_postgres::Error),
+    /// TLS to PostgreSQL cannot be spoken as it is configured.
+    #[error("TLS to it cannot be configured: {0}")]
+    Tls(String),
     /// PostgreSQL does not answer.
     #[error("it has not answered for {} s", .0.as_secs())]
     Slow(Duration),
@@ -54,7 +57,7 @@ impl DatabaseError {
                     | rusqlite::Error::IntegralValueOutOfRange(..)
             ),
             Self::Column { .. } => true,
-            Self::Postgres(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
+            Self::Postgres(_) | Self::Tls(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
         }
     }
 

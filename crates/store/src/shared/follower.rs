@@ -11,7 +11,7 @@ use super::{
     Shared,
     change::{self, CHANGES_KEPT},
     node::{self, BEAT_TIME, Beat},
-    session::{CHANNEL, Session},
+    session::{CERTIFICATES, CHANNEL, Session},
 };
 use crate::database::{DatabaseError, DatabaseResult};
 
@@ -46,12 +46,14 @@ pub(super) fn run(shared: &Arc<Shared>, mut session: Option<Session>, mut stop: 
 
 /// Has notifications come.
 pub(super) fn listen(session: &Session) -> DatabaseResult<()> {
-    session.batch(&format!("LISTEN {CHANNEL}"))
+    session.batch(&format!("LISTEN {CHANNEL}; LISTEN {CERTIFICATES}"))
 }
 
 /// Follows while the connection lasts, or until it is to stop.
 fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) -> DatabaseResult<()> {
     let mut next_beat = Instant::now();
+    // What has come while there was no connection is not told.
+    shared.certificates.send_replace(());
     for look in 0_u32.. {
         let reached = look_for_changes(shared, session)?;
         shared.standings.reached(reached.number, reached.age_us);
@@ -69,6 +71,9 @@ fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) ->
                 tracing::info!(%error, "the other nodes are not told that this one ends");
             }
             return Ok(());
+        }
+        if session.take_certificates() {
+            shared.certificates.send_replace(());
         }
         if !session.is_usable() {
             return Err(DatabaseError::Lost);

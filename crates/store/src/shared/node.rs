@@ -5,7 +5,10 @@ use std::time::{Duration, Instant, SystemTime};
 use bodkin_arrowhead::utc::UtcTime;
 
 use super::session::Session;
-use crate::database::{DatabaseError, DatabaseResult, params};
+use crate::{
+    database::{Database, DatabaseError, DatabaseResult, params},
+    draft::{Draft, OperationError},
+};
 
 /// Between two renewals of a node's row.
 pub(crate) const BEAT_TIME: Duration = Duration::from_secs(2);
@@ -27,6 +30,11 @@ pub struct NodePlace {
     pub monitor_port: u16,
     /// Whether that speaks TLS.
     pub is_secure: bool,
+    /// SHA-256 of the certificate of the authority whose systems it believes, in hexadecimal digits; empty in insecure mode, with key stores, and of an
+    /// earlier release.
+    pub authority: String,
+    /// Whether it has that authority's key, and issues certificates.
+    pub issues: bool,
 }
 
 /// A node as its row was when it was read.
@@ -81,15 +89,42 @@ pub(super) fn beat(session: &Session, beat: &Beat<'_>) -> DatabaseResult<Nodes> 
     let port = i64::from(place.monitor_port);
     session.run(
         RENEW,
-        params![name, &*place.release, &*place.host, port, place.is_secure, unix_us(started), commit, clock_ahead_us, is_keeper],
+        params![
+            name,
+            &*place.release,
+            &*place.host,
+            port,
+            place.is_secure,
+            unix_us(started),
+            commit,
+            clock_ahead_us,
+            is_keeper,
+            &*place.authority,
+            place.issues
+        ],
     )?;
     if is_keeper {
         session.run(FORGET, [i64::try_from(FORGOTTEN_AFTER.as_micros()).unwrap_or(i64::MAX)])?;
     }
-    let (rows, read_at) = (session.rows(READ, [NODES_MAX])?, Instant::now());
-    let mut rows = rows.iter().map(row).collect::<DatabaseResult<Vec<_>>>()?;
-    rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    let (rows, read_at) = (read(session)?, Instant::now());
     Ok(Nodes { rows, read_at, own: name.to_owned(), clock_ahead_us })
+}
+
+/// All nodes by their names.
+pub(super) fn read(session: &Session) -> DatabaseResult<Vec<NodeRow>> {
+    let mut rows = session.rows(READ, [NODES_MAX])?.iter().map(row).collect::<DatabaseResult<Vec<_>>>()?;
+    rows.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(rows)
+}
+
+impl Draft<'_> {
+    /// All nodes of the cloud; none where the database is this node's own.
+    pub fn nodes(&self) -> Result<Vec<NodeRow>, OperationError> {
+        match self.database() {
+            Database::Sqlite(_) => Ok(Vec::new()),
+            Database::Postgres(session) => Ok(read(session)?),
+        }
+    }
 }
 
 /// A node that ends in order is gone at once.
@@ -98,19 +133,28 @@ pub(super) fn leave(session: &Session, name: &str) -> DatabaseResult<()> {
 }
 
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-const RENEW: &str = "INSERT INTO node (name, release, host, monitor_port, secure, started_us, commit, clock_ahead_us, keeper, seen_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, clock_timestamp())
+const RENEW: &str =
+    "INSERT INTO node (name, release, host, monitor_port, secure, started_us, commit, clock_ahead_us, keeper, authority, issues, seen_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, clock_timestamp())
     ON CONFLICT (name) DO UPDATE SET release = excluded.release, host = excluded.host, monitor_port = excluded.monitor_port,
     secure = excluded.secure, started_us = excluded.started_us, commit = excluded.commit, clock_ahead_us = excluded.clock_ahead_us,
-    keeper = excluded.keeper, seen_at = excluded.seen_at";
+    keeper = excluded.keeper, authority = excluded.authority, issues = excluded.issues, seen_at = excluded.seen_at";
 const FORGET: &str = "DELETE FROM node WHERE seen_at < clock_timestamp() - ?1::bigint * interval '1 microsecond'";
 const READ: &str = "SELECT name, release, host, monitor_port, secure, started_us, commit, clock_ahead_us, keeper,
-    (extract(epoch FROM seen_at) * 1000000)::bigint, (extract(epoch FROM clock_timestamp() - seen_at) * 1000000)::bigint FROM node ORDER BY seen_at DESC LIMIT ?1";
+    (extract(epoch FROM seen_at) * 1000000)::bigint, (extract(epoch FROM clock_timestamp() - seen_at) * 1000000)::bigint, authority, issues
+    FROM node ORDER BY seen_at DESC LIMIT ?1";
 
 fn row(row: &tokio_postgres::Row) -> DatabaseResult<NodeRow> {
     let port: i64 = row.try_get(3)?;
     let monitor_port = u16::try_from(port).map_err(|error| DatabaseError::column(3, error))?;
-    let place = NodePlace { release: row.try_get(1)?, host: row.try_get(2)?, monitor_port, is_secure: row.try_get(4)? };
+    let place = NodePlace {
+        release: row.try_get(1)?,
+        host: row.try_get(2)?,
+        monitor_port,
+        is_secure: row.try_get(4)?,
+        authority: row.try_get(11)?,
+        issues: row.try_get(12)?,
+    };
     Ok(NodeRow {
         name: row.try_get(0)?,
         place,

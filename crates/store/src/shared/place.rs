@@ -1,8 +1,11 @@
 //! Where a shared database is.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
-use tokio_postgres::config::{Config, Host, SslMode};
+use percent_encoding::percent_decode_str;
+use tokio_postgres::config::{ChannelBinding, Config, Host, SslMode};
+
+use super::tls::DatabaseTls;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
@@ -23,16 +26,27 @@ pub enum NoPlace {
     /// A part that is needed.
     #[error("the database's URL names no {0}")]
     Missing(&'static str),
-    /// TLS is asked for.
-    #[error("TLS to the database is not spoken: reach it over a Unix socket, or through a tunnel on this host, and leave sslmode away")]
-    Tls,
+    /// How TLS is asked for.
+    #[error("the database's URL asks for TLS in a way that is not done: {0}")]
+    Tls(String),
 }
 
 /// A PostgreSQL database, and as whom it is used. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabasePlace {
     config: Config,
+    /// `None`: TLS is not spoken.
+    tls: Option<DatabaseTls>,
     told: String,
+}
+
+/// What a URL says of TLS.
+#[derive(Default)]
+struct TlsWords {
+    sslmode: Option<String>,
+    sslrootcert: Option<String>,
+    sslcert: Option<String>,
+    sslkey: Option<String>,
 }
 
 impl DatabasePlace {
@@ -41,10 +55,8 @@ impl DatabasePlace {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(NoPlace::Form);
         }
+        let (url, words) = TlsWords::taken_from(url)?;
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| NoPlace::Url(error.to_string()))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(NoPlace::Tls);
-        }
         let user = config.get_user().ok_or(NoPlace::Missing("user"))?.to_owned();
         let database = config.get_dbname().ok_or(NoPlace::Missing("database"))?.to_owned();
         let hosts = config.get_hosts().iter().map(|host| match host {
@@ -55,10 +67,30 @@ impl DatabasePlace {
         if hosts.is_empty() {
             return Err(NoPlace::Missing("host"));
         }
+        let tls = words.meant(&config)?;
+        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         let ports = config.get_ports().iter().map(u16::to_string).collect::<Vec<_>>().join(",");
         let ports = if ports.is_empty() { ports } else { format!(":{ports}") };
         config.connect_timeout(CONNECT_TIME_MAX).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_TIME_MAX);
-        Ok(Self { told: format!("postgres://{user}@{hosts}{ports}/{database}"), config })
+        Ok(Self { told: format!("postgres://{user}@{hosts}{ports}/{database}"), tls, config })
+    }
+
+    /// Whether what is said to the server goes through TLS, and whether it has to show who it is: `None` over a socket of this machine.
+    pub fn secrecy(&self) -> Option<Secrecy> {
+        let is_local = |host: &Host| {
+            matches!(host, Host::Unix(_))
+                || matches!(host, Host::Tcp(name) if name == "localhost" || name.starts_with("127.") || name == "::1")
+        };
+        match &self.tls {
+            Some(DatabaseTls { authorities: Some(_), .. }) => Some(Secrecy::Verified),
+            Some(_) => Some(Secrecy::Unverified),
+            None => (!self.config.get_hosts().iter().all(is_local)).then_some(Secrecy::None),
+        }
+    }
+
+    /// How TLS is spoken; `None`: it is not.
+    pub(crate) fn tls(&self) -> Option<&DatabaseTls> {
+        self.tls.as_ref()
     }
 
     /// How to connect; the server shows the name.
@@ -66,6 +98,102 @@ impl DatabasePlace {
         let mut config = self.config.clone();
         config.application_name(name);
         config
+    }
+}
+
+/// How far the way to a server is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Secrecy {
+    /// Whoever is on the way reads and changes what is said, the password first.
+    None,
+    /// Nobody who only listens does; who pretends to be the server does.
+    Unverified,
+    /// Nobody does.
+    Verified,
+}
+
+impl TlsWords {
+    /// Takes them out of a URL, which is read by who does not know all of them.
+    fn taken_from(url: &str) -> Result<(String, Self), NoPlace> {
+        let mut words = Self::default();
+        let Some((place, query)) = url.split_once('?') else { return Ok((url.to_owned(), words)) };
+        let mut others = Vec::new();
+        for part in query.split('&') {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let word = match key {
+                "sslmode" => &mut words.sslmode,
+                "sslrootcert" => &mut words.sslrootcert,
+                "sslcert" => &mut words.sslcert,
+                "sslkey" => &mut words.sslkey,
+                _ if key.starts_with("ssl") => {
+                    return Err(NoPlace::Tls(format!("{key} is not known; sslmode, sslrootcert, sslcert and sslkey are")));
+                }
+                _ => {
+                    others.push(part);
+                    continue;
+                }
+            };
+            let value = percent_decode_str(value).decode_utf8().map_err(|error| NoPlace::Url(format!("{key}: {error}")))?;
+            if value.is_empty() {
+                return Err(NoPlace::Tls(format!("{key} says nothing")));
+            }
+            if word.replace(value.into_owned()).is_some() {
+                return Err(NoPlace::Tls(format!("{key} is said twice")));
+            }
+        }
+        let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+        Ok((format!("{place}{query}"), words))
+    }
+
+    /// What they mean together.
+    fn meant(self, config: &Config) -> Result<Option<DatabaseTls>, NoPlace> {
+        let refused = |why: &str| Err(NoPlace::Tls(why.to_owned()));
+        let Self { sslmode, sslrootcert, sslcert, sslkey } = self;
+        let mode = sslmode.as_deref().unwrap_or("disable");
+        let is_verified = match mode {
+            "disable" if sslrootcert.is_some() || sslcert.is_some() || sslkey.is_some() => {
+                return refused("sslrootcert, sslcert and sslkey go with sslmode=verify-full (the last two with sslmode=require too)");
+            }
+            "disable" if config.get_channel_binding() == ChannelBinding::Require => {
+                return refused(
+                    "channel_binding=require needs TLS, and passwords are not bound to it here: say sslmode=verify-full instead",
+                );
+            }
+            "disable" => return Ok(None),
+            "require" => false,
+            "verify-full" => true,
+            "verify-ca" => {
+                return refused(
+                    "sslmode=verify-ca believes any server of the authority's: say sslmode=verify-full, and have the server's certificate made out for the host in the URL",
+                );
+            }
+            "allow" | "prefer" => {
+                return refused(
+                    "sslmode=allow and sslmode=prefer go on without TLS where the server, or somebody on the way, says so: say disable, require or verify-full",
+                );
+            }
+            other => return refused(&format!("sslmode={other} is none of disable, require and verify-full")),
+        };
+        if is_verified && sslrootcert.is_none() {
+            return refused(
+                "sslmode=verify-full needs sslrootcert=FILE, the certificate (PEM) of the authority that has issued the server's",
+            );
+        }
+        if !is_verified && sslrootcert.is_some() {
+            return refused("with sslmode=require nobody is held against sslrootcert: say sslmode=verify-full");
+        }
+        if config.get_channel_binding() == ChannelBinding::Require {
+            return refused("passwords are not bound to the channel (channel_binding=require): sslmode=verify-full says who reads them");
+        }
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_))) {
+            return refused("PostgreSQL speaks no TLS over a Unix socket, which nobody listens on: leave sslmode away");
+        }
+        let identity = match (sslcert, sslkey) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((PathBuf::from(certificate), PathBuf::from(key))),
+            _ => return refused("sslcert and sslkey belong together"),
+        };
+        Ok(Some(DatabaseTls { authorities: sslrootcert.map(PathBuf::from), identity }))
     }
 }
 
@@ -101,7 +229,40 @@ mod tests {
         assert_eq!(refused("postgres://db.example/cloud"), NoPlace::Missing("user"));
         assert_eq!(refused("postgres://bodkin@db.example"), NoPlace::Missing("database"));
         assert_eq!(refused("postgres://bodkin@/cloud"), NoPlace::Missing("host"));
-        assert_eq!(refused("postgres://bodkin@db.example/cloud?sslmode=require"), NoPlace::Tls);
         assert!(matches!(refused("postgres://bodkin@db.example:x/cloud"), NoPlace::Url(_)));
+    }
+
+    #[test]
+    fn tls_is_asked_for_as_of_any_client_and_never_half() {
+        let parse = |query: &str| DatabasePlace::parse(&format!("postgres://bodkin@db.example/cloud{query}"));
+        let secrecy = |query: &str| parse(query).unwrap().secrecy();
+        assert_eq!(secrecy(""), Some(Secrecy::None));
+        assert_eq!(secrecy("?sslmode=disable"), Some(Secrecy::None));
+        assert_eq!(secrecy("?sslmode=require"), Some(Secrecy::Unverified));
+        assert_eq!(secrecy("?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem&connect_timeout=2"), Some(Secrecy::Verified));
+        let full = parse("?sslcert=/c.pem&sslmode=verify-full&sslkey=/k.pem&sslrootcert=/ca%20one.pem").unwrap();
+        let tls = full.tls().unwrap();
+        assert_eq!(tls.authorities, Some("/ca one.pem".into()));
+        assert_eq!(tls.identity, Some(("/c.pem".into(), "/k.pem".into())));
+        assert_eq!(full.to_string(), "postgres://bodkin@db.example:5432/cloud");
+        assert_eq!(DatabasePlace::parse("postgres://bodkin@%2Frun/cloud").unwrap().secrecy(), None);
+        for (query, told) in [
+            ("?sslmode=verify-full", "needs sslrootcert"),
+            ("?sslmode=require&sslrootcert=/ca.pem", "verify-full"),
+            ("?sslmode=prefer", "go on without TLS"),
+            ("?sslmode=verify-ca&sslrootcert=/ca.pem", "verify-ca"),
+            ("?sslmode=full", "none of disable"),
+            ("?sslrootcert=/ca.pem", "go with sslmode"),
+            ("?sslmode=require&sslcert=/c.pem", "belong together"),
+            ("?sslmode=require&sslmode=require", "twice"),
+            ("?sslmode=", "says nothing"),
+            ("?sslcompression=1", "is not known"),
+            ("?sslmode=require&channel_binding=require", "not bound"),
+        ] {
+            let error = parse(query).unwrap_err();
+            assert!(matches!(&error, NoPlace::Tls(why) if why.contains(told)), "{query}: {error}");
+        }
+        let socket = DatabasePlace::parse("postgres://bodkin@%2Frun/cloud?sslmode=require").unwrap_err();
+        assert!(socket.to_string().contains("Unix socket"), "{socket}");
     }
 }

@@ -7,7 +7,9 @@ use super::session::{Session, schema_of};
 use crate::database::DatabaseError;
 
 /// The version of the tables, and the oldest Bodkin's that work with them is the same.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+/// What each version has beside the one before it. Nodes of the earlier version work on beside those of this one: nothing that they know has changed.
+const STEPS: [&str; 3] = [SHARED, NODES, ACCOUNTS];
 /// Held while tables are looked at and made.
 const LOCK: i64 = 0x626f_646b_696e_0001;
 
@@ -24,6 +26,10 @@ pub(crate) enum SchemaError {
         "{0}. Its owner has to run: GRANT CREATE, CONNECT ON DATABASE ... TO ...; and the tables of the schema bodkin have to be this user's"
     )]
     Rights(DatabaseError),
+    #[error(
+        "this user may not read and change all of its tables ({tables}). Their owner has to run: GRANT SELECT, INSERT, UPDATE, DELETE, REFERENCES ON ALL TABLES IN SCHEMA bodkin TO ..."
+    )]
+    Closed { tables: String },
     #[error(transparent)]
     Database(DatabaseError),
 }
@@ -47,12 +53,17 @@ pub(crate) fn prepare(session: &Session, node: &str) -> Result<(), SchemaError> 
 
 fn make(session: &Session, node: &str) -> Result<(), SchemaError> {
     session.batch(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
-    match version(session)? {
-        Some(VERSION) => {}
-        // Nodes of that version work on beside those of this one: nothing that they know has changed.
-        Some(1) => session.batch(&in_byte_order(&format!("{NODES}; UPDATE bodkin.shared SET version = {VERSION}")))?,
+    let found = version(session)?;
+    let done = match found {
+        None => 0,
+        Some(found) if (1..=VERSION).contains(&found) => usize::try_from(found).expect("it is one of the steps"),
         Some(found) => return Err(SchemaError::Other { found }),
-        None => session.batch(&in_byte_order(&format!("{SHARED} {NODES}; UPDATE bodkin.shared SET version = {VERSION}")))?,
+    };
+    if done < STEPS.len() {
+        session.batch(&in_byte_order(&format!("{}; UPDATE bodkin.shared SET version = {VERSION}", STEPS[done..].join(";"))))?;
+    }
+    if let Some(tables) = session.one::<Option<String>>(CLOSED, ())?.flatten() {
+        return Err(SchemaError::Closed { tables });
     }
     let own = schema_of(node);
     if session.one::<bool>("SELECT to_regnamespace(?1) IS NOT NULL", [&own])? != Some(true) {
@@ -60,6 +71,12 @@ fn make(session: &Session, node: &str) -> Result<(), SchemaError> {
     }
     Ok(())
 }
+
+/// The tables with which this user may not do all that a node does.
+const CLOSED: &str = "SELECT string_agg(tablename, ', ' ORDER BY tablename) FROM pg_tables, quote_ident(tablename) AS quoted
+    WHERE schemaname = 'bodkin' AND NOT (has_table_privilege('bodkin.' || quoted, 'SELECT') AND has_table_privilege('bodkin.' || quoted, 'INSERT')
+        AND has_table_privilege('bodkin.' || quoted, 'UPDATE') AND has_table_privilege('bodkin.' || quoted, 'DELETE')
+        AND has_table_privilege('bodkin.' || quoted, 'REFERENCES'))";
 
 /// The version of the tables; `None` where there are none.
 pub(crate) fn version(session: &Session) -> Result<Option<i64>, SchemaError> {
@@ -187,6 +204,16 @@ const NODES: &str = "
 CREATE TABLE bodkin.node (name TEXT PRIMARY KEY, release TEXT NOT NULL, host TEXT NOT NULL, monitor_port BIGINT NOT NULL, secure BOOLEAN NOT NULL,
     started_us BIGINT NOT NULL, commit BIGINT NOT NULL, clock_ahead_us BIGINT NOT NULL, keeper BOOLEAN NOT NULL, seen_at TIMESTAMPTZ NOT NULL);
 ALTER TABLE bodkin.shared ADD COLUMN cloud TEXT NOT NULL DEFAULT md5(random()::text || clock_timestamp()::text)";
+
+/// What version 3 has beside version 2: the account of certificates, copies of the nodes' audit logs, and what a node says of the cloud's authority.
+const ACCOUNTS: &str = "
+CREATE TABLE bodkin.certificate_line (number BIGINT PRIMARY KEY, authority TEXT NOT NULL, serial TEXT NOT NULL, action TEXT NOT NULL, name TEXT,
+    not_after BIGINT, node TEXT NOT NULL, line TEXT NOT NULL, UNIQUE (authority, serial, action));
+CREATE INDEX certificate_line_name ON bodkin.certificate_line (authority, name);
+CREATE TABLE bodkin.audit_line (node TEXT NOT NULL, number BIGINT NOT NULL, at_us BIGINT NOT NULL, line TEXT, hash TEXT,
+    PRIMARY KEY (node, number), CHECK ((line IS NULL) <> (hash IS NULL)));
+CREATE INDEX audit_line_at ON bodkin.audit_line (at_us);
+ALTER TABLE bodkin.node ADD COLUMN authority TEXT NOT NULL DEFAULT '', ADD COLUMN issues BOOLEAN NOT NULL DEFAULT FALSE";
 
 /// What is about files and connections of one node: where its deliveries are in its event log, and where its audit log ended. Found in front of what
 /// is shared, by the search path.

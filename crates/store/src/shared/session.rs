@@ -5,18 +5,22 @@ use std::{
     collections::HashMap,
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::AcqRel},
+    },
     time::Duration,
 };
 
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     runtime::{Builder, Runtime},
     sync::{Notify, watch},
     time::timeout,
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Connection, NoTls, Row, Socket, Statement,
-    tls::NoTlsStream,
+    AsyncMessage, Client, Config, Connection, NoTls, Row, Socket, Statement,
+    tls::MakeTlsConnect,
     types::{FromSql, ToSql},
 };
 
@@ -39,6 +43,8 @@ const SETTINGS: &str =
 
 /// The channel on which nodes tell each other of their commits.
 pub(crate) const CHANNEL: &str = "bodkin";
+/// The channel on which they tell each other of new lines in the account of certificates.
+pub(crate) const CERTIFICATES: &str = "bodkin_certificates";
 
 /// The connection.
 pub(crate) struct Session {
@@ -49,6 +55,8 @@ pub(crate) struct Session {
     statements: RefCell<HashMap<Box<str>, Statement>>,
     /// Told when a notification comes, and when the connection ends.
     woken: Arc<Notify>,
+    /// Whether a notification of [`CERTIFICATES`] has come.
+    has_certificates: Arc<AtomicBool>,
     /// Whether a statement has not been answered in time: what comes next may be anything.
     is_stuck: Cell<bool>,
 }
@@ -58,12 +66,17 @@ impl Session {
     pub fn connect(place: &DatabasePlace, node: &str, role: &str) -> DatabaseResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| DatabaseError::column(0, error))?;
         let config = place.config(&format!("bodkin {node} {role}"));
-        let connected = runtime.block_on(async { timeout(CONNECT_TIME_MAX, config.connect(NoTls)).await });
-        let (client, connection) = connected.map_err(|_| DatabaseError::Slow(CONNECT_TIME_MAX))??;
-        let woken = Arc::new(Notify::new());
-        runtime.spawn(carry(connection, woken.clone()));
+        let (woken, has_certificates) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let told = (woken.clone(), has_certificates.clone());
+        let client = match place.tls() {
+            None => connected(&runtime, &config, NoTls, told)?,
+            Some(tls) => {
+                let connector = tls.connector().map_err(|fault| DatabaseError::Tls(fault.to_string()))?;
+                connected(&runtime, &config, connector, told)?
+            }
+        };
         let (statements, is_stuck) = (RefCell::default(), Cell::new(false));
-        let session = Self { runtime: Some(runtime), client, statements, woken, is_stuck };
+        let session = Self { runtime: Some(runtime), client, statements, woken, has_certificates, is_stuck };
         session.batch(SETTINGS)?;
         session.batch(&format!("SET search_path = {}, bodkin", schema_of(node)))?;
         Ok(session)
@@ -126,6 +139,11 @@ impl Session {
         })
     }
 
+    /// Whether the account of certificates has new lines since this was asked last.
+    pub fn take_certificates(&self) -> bool {
+        self.has_certificates.swap(false, AcqRel)
+    }
+
     fn statement(&self, sql: &str) -> DatabaseResult<Statement> {
         if let Some(statement) = self.statements.borrow().get(sql) {
             return Ok(statement.clone());
@@ -164,11 +182,27 @@ fn lent<'v>(values: &'v [Value<'_>]) -> Vec<&'v (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }
 
+/// Who is told of notifications: who sleeps, and whether it is about certificates.
+type Told = (Arc<Notify>, Arc<AtomicBool>);
+
+/// Connects, and has the connection carried.
+fn connected<T>(runtime: &Runtime, config: &Config, tls: T, told: Told) -> DatabaseResult<Client>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let connected = runtime.block_on(async { timeout(CONNECT_TIME_MAX, config.connect(tls)).await });
+    let (client, connection) = connected.map_err(|_| DatabaseError::Slow(CONNECT_TIME_MAX))??;
+    runtime.spawn(carry(connection, told));
+    Ok(client)
+}
+
 /// Reads what the server sends, until the connection ends.
-async fn carry(connection: Connection<Socket, NoTlsStream>, woken: Arc<Notify>) {
+async fn carry<S: AsyncRead + AsyncWrite + Unpin>(connection: Connection<Socket, S>, (woken, has_certificates): Told) {
     let mut connection = pin!(connection);
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-        if let AsyncMessage::Notification(_) = message {
+        if let AsyncMessage::Notification(news) = message {
+            has_certificates.fetch_or(news.channel() == CERTIFICATES, AcqRel);
             woken.notify_one();
         }
     }

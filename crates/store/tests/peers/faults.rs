@@ -24,11 +24,30 @@ fn a_database_that_cannot_be_shared_is_refused_with_the_reason() {
     server.sql("cloud", "UPDATE bodkin.shared SET version = 7");
     let told = share(place.path(), &server).err().unwrap();
     assert!(told.contains("version 7") && told.contains("same release"), "{told}");
-    // What version 1 does not have is made beside what it has.
-    server.sql("cloud", "DROP TABLE bodkin.node; ALTER TABLE bodkin.shared DROP COLUMN cloud; UPDATE bodkin.shared SET version = 1");
-    drop(node);
+    // What earlier versions do not have is made beside what they have; a node that runs goes on.
+    const WITHOUT_3: &str =
+        "DROP TABLE bodkin.certificate_line, bodkin.audit_line; ALTER TABLE bodkin.node DROP COLUMN authority, DROP COLUMN issues;";
+    server.sql("cloud", &format!("{WITHOUT_3} UPDATE bodkin.shared SET version = 2"));
+    let (later, number) = (Node::start(&server), system(1));
+    assert_eq!(server.sql("cloud", "SELECT version FROM bodkin.shared"), "3");
+    node.runtime.block_on(node.store().write(move |draft| draft.register_system(&number), |_, id| id.0)).unwrap();
+    later.follows(&node);
+    drop((node, later));
+    server.sql(
+        "cloud",
+        &format!("{WITHOUT_3} DROP TABLE bodkin.node; ALTER TABLE bodkin.shared DROP COLUMN cloud; UPDATE bodkin.shared SET version = 1"),
+    );
     drop(Node::start(&server));
-    assert_eq!(server.sql("cloud", "SELECT version FROM bodkin.shared"), "2");
+    assert_eq!(server.sql("cloud", "SELECT version FROM bodkin.shared"), "3");
+    // Who may look, and not change.
+    server.sql("cloud", "GRANT CREATE ON DATABASE cloud TO guest; GRANT USAGE ON SCHEMA bodkin TO guest; GRANT SELECT ON ALL TABLES IN SCHEMA bodkin TO guest");
+    let told = refused(server.url_of("guest", "cloud"));
+    assert!(
+        told.contains("may not read and change") && told.contains("certificate_line") && told.contains("GRANT SELECT, INSERT"),
+        "{told}"
+    );
+    server.sql("cloud", "GRANT ALL ON ALL TABLES IN SCHEMA bodkin TO guest");
+    Store::share(place.path(), &DatabasePlace::parse(&server.url_of("guest", "cloud")).unwrap()).unwrap().close();
     server.sql("postgres", "CREATE DATABASE other");
     server.sql("other", "CREATE SCHEMA bodkin; CREATE TABLE bodkin.mine (a INT)");
     let told = refused(server.url_of("bodkin", "other"));

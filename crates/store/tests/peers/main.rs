@@ -1,6 +1,7 @@
 //! A cloud on a real PostgreSQL; `./x test --all` runs these tests.
 
 mod faults;
+mod network;
 #[path = "../snapshot/operations.rs"]
 mod operations;
 mod server;

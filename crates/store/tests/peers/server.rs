@@ -25,6 +25,8 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 pub struct Server {
     programs: PathBuf,
     place: TempDir,
+    /// What it is configured with beside what all are.
+    settings: Vec<String>,
     child: Option<Child>,
 }
 
@@ -50,7 +52,7 @@ impl Server {
         if let Some((user, group)) = account {
             chown(place.path(), Some(user), Some(group)).ok()?;
         }
-        let server = Self { programs: programs.to_owned(), place, child: None };
+        let server = Self { programs: programs.to_owned(), place, settings: Vec::new(), child: None };
         let mut initdb = server.command("initdb");
         initdb.args(["--no-sync", "--auth=trust", "--username=bodkin", "--encoding=UTF8", "-D"]).arg(server.data());
         let made = initdb.output().ok()?;
@@ -67,9 +69,44 @@ impl Server {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data()).arg("-k").arg(self.place.path());
         command.args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "shared_buffers=16MB"]);
+        command.args(self.settings.iter().flat_map(|setting| ["-c", setting.as_str()]));
         self.child = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("postgres starts"));
         let ready = || self.client("postgres").args(["-c", "SELECT 1"]).output().is_ok_and(|output| output.status.success());
         eventually(ready, || fs::read_to_string(self.place.path().join("log")).unwrap_or_default());
+    }
+
+    /// Restarts it with these settings beside what all servers have.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn restart_with(&mut self, settings: &[String]) {
+        self.crash();
+        self.settings = settings.to_vec();
+        self.begin();
+    }
+
+    /// Puts a file of its user's there, which nobody else reads; gives where.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.place.path().join(name);
+        fs::write(&path, content).expect("a file is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("rights are set");
+        if let Some((user, group)) = is_root().then(account).flatten() {
+            chown(&path, Some(user), Some(group)).expect("it is its user's");
+        }
+        path
+    }
+
+    /// A command of the shell that restarts it, and ends when it serves again; from then on it is no child of this one's, and ends with its directory.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn restarting(&self) -> String {
+        let Self { programs, place, .. } = self;
+        let as_user = if is_root() { format!("setpriv --reuid={USER} --regid={USER} --init-groups ") } else { String::new() };
+        let pg_ctl = format!("{as_user}{}", programs.join("pg_ctl").display());
+        format!(
+            "cd {} && {pg_ctl} restart -w -t 60 -m fast -D {} -l {}",
+            place.path().display(),
+            self.data().display(),
+            place.path().join("restarted").display()
+        )
     }
 
     /// Ends it at once, as a crash does.
@@ -102,7 +139,19 @@ impl Server {
     fn client(&self, database: &str) -> Command {
         let mut command = Command::new(self.programs.join("psql"));
         command.env("PGCONNECT_TIMEOUT", "10").arg("-X").arg("-h").arg(self.place.path()).args(["-U", "bodkin", "-d", database]);
+        command.args(["-p", self.port()]);
         command
+    }
+
+    /// What its socket is named by.
+    fn port(&self) -> &str {
+        self.settings.iter().find_map(|setting| setting.strip_prefix("port=")).unwrap_or("5432")
+    }
+
+    /// Its socket.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn socket(&self) -> PathBuf {
+        self.place.path().join(format!(".s.PGSQL.{}", self.port()))
     }
 
     fn data(&self) -> PathBuf {
@@ -124,6 +173,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Somebody else may have started it anew.
+        let _ = self.command("pg_ctl").args(["stop", "-t", "10", "-m", "immediate", "-D"]).arg(self.data()).output();
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();

@@ -18,13 +18,13 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 #[derive(Args, Clone, Debug)]
 pub struct Tailing {
     #[command(flatten)]
-    wanted: Wanted,
+    pub(super) wanted: Wanted,
     /// Entries to begin with
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-    count: usize,
+    pub(super) count: usize,
     /// Go on with what comes
     #[arg(long, short = 'f')]
-    follow: bool,
+    pub(super) follow: bool,
 }
 
 /// Prints the end of the log; gives the exit code.
@@ -54,7 +54,7 @@ fn print(read: &ReadLine, printer: Printer) -> std::io::Result<()> {
 }
 
 /// An entry for people: one line. What a peer chose may hold anything: control characters become `?`.
-fn sentence(entry: &Entry) -> String {
+pub(super) fn sentence(entry: &Entry) -> String {
     let event = &entry.event;
     let mut text = format!("{} {} {} {}", entry.number, entry.at, event.kind.as_str(), event.caller);
     if let Some(from) = event.from {

@@ -108,14 +108,19 @@ fn is_named(issued: &Issued, name: &str) -> bool {
     issued.name == name || issued.name.split('.').next() == Some(&name)
 }
 
+/// With the node that has brought each, where several share the account.
 fn table<'a>(rows: impl Iterator<Item = &'a Issued>, now: UtcTime) -> Table {
-    let mut table = Table::new(&["SERIAL", "NAME", "UNTIL", "STATE"]);
+    let rows: Vec<_> = rows.collect();
+    let has_nodes = rows.iter().any(|issued| issued.node.is_some());
+    let headings = ["SERIAL", "NAME", "UNTIL", "STATE", "NODE"];
+    let mut table = Table::new(&headings[..if has_nodes { 5 } else { 4 }]);
     for issued in rows {
         let state = match issued.revoked_at {
             Some(since) => format!("revoked {since}"),
             None => issued.state(now).to_owned(),
         };
-        table.push([issued.serial.clone(), issued.name.clone(), issued.not_after.to_string(), state]);
+        let node = has_nodes.then(|| issued.node.clone().unwrap_or_else(|| "this".to_owned()));
+        table.push([issued.serial.clone(), issued.name.clone(), issued.not_after.to_string(), state].into_iter().chain(node));
     }
     table
 }

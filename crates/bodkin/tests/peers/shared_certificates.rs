@@ -1,0 +1,167 @@
+//! Certificates of one cloud: issued, listed and revoked at whichever node one asks. The same of a cloud by itself, and of nodes on a PostgreSQL server.
+
+use std::path::Path;
+
+use bodkin_trust::{Certificate, Identity, request::SigningRequest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::postgres::server::{Server, eventually};
+use crate::support::arrowhead::{list, system as form, texts};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::http::{Answer, Connection};
+use crate::support::secure::{CLOUD, Client, client_key, put_trust};
+use crate::support::skip;
+
+fn node(data: &Path, server: Option<&Server>) -> Launch {
+    let launch = Launch::new().secure().data(data);
+    server.into_iter().fold(launch, |launch, server| launch.env("BODKIN_DATABASE", &server.url()))
+}
+
+fn operator(cloud: &Cloud, method: &str, target: &str, body: Option<&Value>) -> Answer {
+    let bytes = body.map(|value| value.to_string().into_bytes());
+    let mut connection = Client::system("sysop").connect(cloud.address(System::Monitor)).expect("a connection");
+    let headers = [("Content-Type", "application/json")];
+    connection.request(method, target, if body.is_some() { &headers } else { &[] }, bytes.as_deref()).expect("an answer")
+}
+
+fn grant(cloud: &Cloud, systems: &str) -> String {
+    let made =
+        operator(cloud, "POST", "/api/v1/onboarding/grants", Some(&json!({"systemName": systems, "uses": 9}))).expect_status(201).json();
+    made["secret"].as_str().expect("a secret").to_owned()
+}
+
+/// Asks for a certificate; all have the key of every client.
+fn onboard(cloud: &Cloud, secret: &str, name: &str) -> Answer {
+    let csr = SigningRequest::make(&client_key(), name).expect("a request");
+    let body = json!({"secret": secret, "systemName": name, "csr": csr}).to_string();
+    let mut connection = Client::new(None).connect(cloud.address(System::Monitor)).expect("a connection");
+    connection.request("POST", "/api/v1/onboarding", &[("Content-Type", "application/json")], Some(body.as_bytes())).expect("an answer")
+}
+
+fn identity(answer: &Answer) -> Identity {
+    let chain = answer.json()["certificate"].as_str().expect("a chain").to_owned();
+    Identity::new(Certificate::from_pem(chain.as_bytes()).expect("certificates"), client_key()).expect("they belong together")
+}
+
+/// What a node says of a certificate.
+fn told(cloud: &Cloud, serial: &str) -> Value {
+    let all = operator(cloud, "GET", "/api/v1/certificates?item_per_page=10000", None).expect_status(200).json();
+    list(&all, "/data").iter().find(|one| one["serial"] == serial).cloned().unwrap_or_default()
+}
+
+fn asks(connection: &mut Connection) {
+    connection.request("GET", "/serviceregistry/echo", &[], None).expect("an answer").expect_status(200);
+}
+
+/// A certificate's life: `asked` issues it, `others` know of it, and the last of them revokes it.
+fn goes_round(granting: &Cloud, asked: &Cloud, others: &[&Cloud]) -> String {
+    let secret = grant(granting, "newcomer-*");
+    let identity = identity(&onboard(asked, &secret, "newcomer-1").expect_status(201));
+    let serial = identity.certificate().serial_text();
+    // Whoever is asked next knows that the name is somebody's.
+    let again = onboard(others[0], &secret, "newcomer-1").expect_status(409);
+    assert!(again.text().contains("has a certificate that counts"), "{}", again.text());
+    let newcomer = Client::new(Some(&identity));
+    newcomer.expect(others[0], "POST", "/serviceregistry/register-system", Some(&form("newcomer-1", 9)), 201);
+    let mut open: Vec<Connection> = Vec::new();
+    for node in others.iter().chain([&asked]) {
+        eventually(|| told(node, &serial)["state"] == "valid", || node.stderr());
+        let mut connection = newcomer.connect(node.address(System::ServiceRegistry)).expect("a connection");
+        asks(&mut connection);
+        open.push(connection);
+    }
+    let revoking = others.last().expect("there is one");
+    let revoked = operator(revoking, "POST", &format!("/api/v1/certificates/{serial}/revoke"), None).expect_status(200).json();
+    assert_eq!(revoked["state"], "revoked");
+    for (node, mut connection) in others.iter().chain([&asked]).zip(open) {
+        assert!(connection.is_closed_by_server(), "an open connection goes on: {}", node.stderr());
+        newcomer.refused(node, System::ServiceRegistry);
+        eventually(|| told(node, &serial)["state"] == "revoked", || node.stderr());
+    }
+    // The name is free again.
+    onboard(others[0], &secret, "newcomer-1").expect_status(201);
+    serial
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_certificate_is_issued_and_revoked_in_a_cloud_by_itself() {
+    let place = TempDir::new().expect("a temporary directory");
+    put_trust(&place.path().join("trust"));
+    let cloud = node(place.path(), None).start();
+    let serial = goes_round(&cloud, &cloud, &[&cloud]);
+    assert!(told(&cloud, &serial)["node"].is_null());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_certificate_is_issued_and_revoked_at_any_node_of_a_shared_database() {
+    let Some(server) = Server::start() else {
+        return skip::note("a_certificate_is_issued_and_revoked_at_any_node_of_a_shared_database", "no PostgreSQL server");
+    };
+    let places = [(); 3].map(|()| TempDir::new().expect("a temporary directory"));
+    for place in &places {
+        put_trust(&place.path().join("trust"));
+    }
+    // The third one is not to issue.
+    std::fs::remove_file(places[2].path().join("trust/cloud.key")).expect("it is there");
+    let [one, two, three] = [0, 1, 2].map(|at: usize| node(places[at].path(), Some(&server)).start());
+    let serial = goes_round(&two, &one, &[&two, &three]);
+    let own = |cloud: &Cloud| {
+        let nodes = operator(cloud, "GET", "/api/v1/nodes", None).expect_status(200).json();
+        list(&nodes, "/data").iter().find(|node| node["isThis"] == true).expect("it is one of them")["node"].clone()
+    };
+    for cloud in [&one, &two, &three] {
+        assert_eq!(told(cloud, &serial)["node"], own(&one));
+    }
+    // Who has no key says who has.
+    let secret = grant(&three, "gauge");
+    let refused = onboard(&three, &secret, "gauge").expect_status(503);
+    let place = one.address(System::Monitor).to_string();
+    assert!(refused.text().contains("no key") && refused.text().contains(&place), "{}", refused.text());
+    // What was asked for at one node is spent at another, and what was not issued is not spent.
+    onboard(&two, &secret, "gauge").expect_status(201);
+    assert_eq!(texts(list(&operator(&one, "GET", "/api/v1/certificates", None).json(), "/data"), "/name")[0], format!("gauge.{CLOUD}"));
+    // `bodkin cert` beside a node that runs.
+    let of_gauge =
+        list(&operator(&one, "GET", "/api/v1/certificates", None).json(), "/data")[0]["serial"].as_str().expect("a serial").to_owned();
+    let revoke = std::process::Command::new(crate::support::cloud::BINARY)
+        .args(["cert", "revoke", &of_gauge, "--data"])
+        .arg(places[0].path())
+        .output()
+        .expect("the binary starts");
+    assert!(revoke.status.success(), "{}", String::from_utf8_lossy(&revoke.stderr));
+    for cloud in [&two, &three] {
+        eventually(|| told(cloud, &of_gauge)["state"] == "revoked", || cloud.stderr());
+    }
+    // A node that was away learns of it at its start, before it serves anybody.
+    assert!(three.stop().success());
+    let secret = grant(&one, "late");
+    let late = onboard(&one, &secret, "late").expect_status(201);
+    let identity = identity(&late);
+    operator(&two, "POST", &format!("/api/v1/certificates/{}/revoke", identity.certificate().serial_text()), None).expect_status(200);
+    let three = node(places[2].path(), Some(&server)).start();
+    Client::new(Some(&identity)).refused(&three, System::ServiceRegistry);
+    assert_eq!(server.sql("cloud", "SELECT count(*) - count(DISTINCT (authority, serial, action)) FROM bodkin.certificate_line"), "0");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_node_with_another_authority_does_not_start() {
+    let Some(server) = Server::start() else {
+        return skip::note("a_node_with_another_authority_does_not_start", "no PostgreSQL server");
+    };
+    let places = [(); 3].map(|()| TempDir::new().expect("a temporary directory"));
+    put_trust(&places[0].path().join("trust"));
+    let one = node(places[0].path(), Some(&server)).start();
+    eventually(|| server.sql("cloud", "SELECT count(*) FROM bodkin.node WHERE authority <> ''") == "1", || one.stderr());
+    let refused = node(places[1].path(), Some(&server)).try_start().err().expect("it has no certificates");
+    assert!(refused.stderr.contains("Copy the trust directory"), "{}", refused.stderr);
+    assert!(!places[1].path().join("trust").exists(), "none are made");
+    let authority = bodkin_arrowhead::common_name::CloudCommonName::parse(CLOUD).expect("a name");
+    let other = bodkin_trust::TrustDirectory::new(places[2].path().join("trust"));
+    other.init(&authority, bodkin_trust::tls::now()).expect("an authority");
+    let refused = node(places[2].path(), Some(&server)).try_start().err().expect("it has another authority");
+    assert!(refused.stderr.contains("a cloud has one authority"), "{}", refused.stderr);
+}
