@@ -6,7 +6,7 @@ use bodkin_arrowhead::{
     core_service::CoreSystem,
     error::ArrowheadError,
     form::{ServiceRegistryRequest, SystemRequest},
-    name::NamingRules,
+    name::{NamingRules, SystemName},
     service_registry::Registration,
     system::CoreSystemNames,
 };
@@ -33,6 +33,49 @@ pub async fn register(store: &Store, config: &HostConfig, addresses: &[SocketAdd
         }
     }
     store.write(|draft| draft.register_core_services(services), |_, ()| ()).await
+}
+
+/// What the reliable pair that serves a plant's real-time topics is found by where it is a cloud of its own beside this one.
+const REALTIME_SERVICE: &str = "realtime-service-registry";
+/// Who offers that.
+const REALTIME_SYSTEM: &str = "realtimepair";
+
+/// Registers where the Service Registries of the reliable pair are (`host:port` each), so that clients find it by a query or an orchestration at any node. Of a cloud
+/// whose database is this node's own nothing is done.
+pub async fn register_realtime(store: &Store, places: &[String], is_secure: bool) -> Result<(), StoreError> {
+    if store.shared_names().is_none() {
+        return Ok(());
+    }
+    let naming = NamingRules {
+        strict_service_definition: false,
+        allow_self_addressing: true,
+        allow_non_routable_addressing: true,
+        // Whose key that is this cloud does not know.
+        secure_services: false,
+        ..NamingRules::default()
+    };
+    let place = |place: &String| {
+        // The configuration was looked at.
+        let (address, port) = place.rsplit_once(':').expect("it is HOST:PORT");
+        let provider = SystemRequest {
+            system_name: Some(REALTIME_SYSTEM.into()),
+            address: Some(address.trim_matches(['[', ']']).into()),
+            port: port.parse().ok(),
+            ..SystemRequest::default()
+        };
+        let interface = if is_secure { "HTTP-SECURE-JSON" } else { "HTTP-INSECURE-JSON" };
+        let form = ServiceRegistryRequest {
+            service_definition: Some(REALTIME_SERVICE.into()),
+            provider_system: Some(provider),
+            service_uri: Some("/serviceregistry".into()),
+            secure: Some("NOT_SECURE".into()),
+            interfaces: Some(vec![Some(interface.into())]),
+            ..ServiceRegistryRequest::default()
+        };
+        Registration::parse(form, CoreSystemNames::Refused, &naming, "start")
+    };
+    let places = places.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    store.write(move |draft| draft.offer_at(&SystemName::from_stored(REALTIME_SYSTEM), places), |_, ()| ()).await
 }
 
 fn provider(system: CoreSystem, address: &str, port: u16, trust: Option<&Trust>) -> SystemRequest {

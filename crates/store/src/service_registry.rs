@@ -4,10 +4,11 @@ mod expiry;
 mod names;
 mod update;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use bodkin_arrowhead::{
     metadata::Metadata,
+    name::SystemName,
     record::*,
     service_registry::{Registration, Unregistration},
     snapshot::Change,
@@ -135,6 +136,34 @@ impl Draft<'_> {
         }
         for service in services {
             self.register(service)?;
+        }
+        Ok(())
+    }
+
+    /// Has the systems of a name offer a service at these places and at no others; what is there already keeps its rows.
+    pub fn offer_at(&mut self, name: &SystemName, places: Vec<Registration>) -> Result<(), OperationError> {
+        let keys: BTreeSet<_> = places.iter().map(|place| place.provider.key()).collect();
+        let there = self.rows("SELECT id, address, port FROM system_ WHERE system_name = ?1 ORDER BY id", [name.as_str()], |row| {
+            Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<u16>(2)?))
+        })?;
+        for (id, address, port) in there {
+            if !keys.contains(&SystemKey::new(name.as_str(), &address, port)) {
+                self.run("DELETE FROM system_ WHERE id = ?1", [id])?;
+                self.changed(Change::SystemRemoved(SystemId(id)));
+            }
+        }
+        for place in places {
+            let offered = match self.find_system(&place.provider.key())? {
+                Some(system) => self.id(
+                    "SELECT service_registry.id FROM service_registry JOIN service_definition ON service_definition.id = service_id
+                     WHERE service_definition = ?1 AND system_id = ?2 AND service_uri = ?3",
+                    params![place.definition.as_str(), system.0, &*place.service_uri],
+                )?,
+                None => None,
+            };
+            if offered.is_none() {
+                self.register(place)?;
+            }
         }
         Ok(())
     }

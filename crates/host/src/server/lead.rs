@@ -101,6 +101,7 @@ impl Lead {
         self.deploy_graphs().await?;
         ensure_own_cloud(store, trust.as_deref()).await?;
         own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
+        own_services::register_realtime(store, &config.realtime_at, trust.is_some()).await?;
         if config.pair.is_some() {
             note_place(store, config, &self.addresses).await?;
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
