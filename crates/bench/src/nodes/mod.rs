@@ -2,6 +2,7 @@
 //! another node; queries are held against those of a node with a database of its own.
 
 mod race;
+mod restart;
 mod seen;
 
 use anyhow::{Context, ensure};
@@ -25,6 +26,8 @@ use crate::statistics::{Figure, Unit};
 
 /// Kept connections to each node.
 const LANES: usize = 8;
+/// Numbers of services that the load beside changes may have.
+const BESIDE_MAX: u32 = 10_000_000;
 /// Address of the services.
 const ADDRESS: &str = "127.0.0.1";
 
@@ -57,6 +60,10 @@ pub fn run(options: &NodesOptions) -> anyhow::Result<Report> {
         let (raced, next) = (race::run(&nodes, data, options.registrations / 2)?, options.registrations / 2);
         report.outcomes.push(raced.labelled(format!("{count} nodes, {} registrations that race", options.registrations)));
         report.outcomes.extend(seen::run(&nodes, data, next, options)?);
+        if let Some(command) = &options.restart {
+            let next = next + 2 * options.changes + BESIDE_MAX;
+            report.outcomes.push(restart::run(&nodes, data, next, command, options.restarts)?);
+        }
         if options.queries > 0 {
             queries(&nodes[0], &alone, *count, state, options, &mut report)?;
         }
@@ -67,6 +74,9 @@ pub fn run(options: &NodesOptions) -> anyhow::Result<Report> {
     alone.close()?;
     report.note("races: every service is registered at two nodes at the same time, over 8 connections to each node; lost: registered by nobody, doubled: by both, strange: neither registered nor refused as already there, differ: nodes that list another number of services than the first".into());
     report.note("seen: from the answer to a registration at one node to the answer of another that has it, looked for without a pause; not_read_back: changes that the node which made them did not show to the next request".into());
+    if options.restart.is_some() {
+        report.note("restart: from the beginning of the command to its end; blocked_max: the longest from a registration's first try to its being there, refusals tried again every 10 ms, and blocked_beyond: by how much that is longer than the restart; lost_over_restart: answered, and not shown by every node behind it; in_doubt_there: answered with 'not known whether', and there".into());
+    }
     conditions.end();
     report.conditions = Some(conditions);
     Ok(report)

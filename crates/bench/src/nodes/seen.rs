@@ -70,7 +70,8 @@ fn changes(nodes: &[Cloud], data: Data, from: u32, count: u32) -> anyhow::Result
     Ok((figures, measured))
 }
 
-fn shows(client: &mut Client, node: &Cloud, definition: &str) -> anyhow::Result<bool> {
+/// Whether a node shows a service.
+pub fn shows(client: &mut Client, node: &Cloud, definition: &str) -> anyhow::Result<bool> {
     let query = request::post(&node.service_registry, "/serviceregistry/query", &request::query(definition));
     Ok(Registered::read_query(client.exchange(&query)?.body()).is_some())
 }

@@ -31,6 +31,12 @@ pub struct NodesOptions {
     /// Runs of the queries, whose figures count
     #[arg(long, value_name = "R", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
+    /// Restarts the database's server by this command of the shell, with a writer at each node; it has to end when the server serves again
+    #[arg(long, value_name = "COMMAND")]
+    pub restart: Option<String>,
+    /// How many times, with each number of nodes
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100), requires = "restart")]
+    pub restarts: u32,
     /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

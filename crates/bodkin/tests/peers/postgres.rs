@@ -64,6 +64,13 @@ fn three_nodes_serve_one_cloud() {
     let answer = answer.expect("an answer").expect_status(409);
     assert!(answer.text().contains("reliable pair") && answer.text().contains("first:8443 or second:8443"), "{}", answer.text());
 
+    // Clients find where that is, at any node.
+    let found = third.query(&json!({"serviceDefinitionRequirement": "realtime-service-registry"}));
+    let pair = list(&found, "/serviceQueryData");
+    assert_eq!(texts(pair, "/provider/address"), ["first", "second"]);
+    assert!(pair.iter().all(|entry| number(entry, "/provider/port") == 8443), "{found}");
+    let ids: Vec<i64> = pair.iter().map(|entry| number(entry, "/id")).collect();
+
     // A rolling restart: the others answer meanwhile.
     assert!(first.stop().success());
     // Who ends in order is gone at once, and not silent.
@@ -71,6 +78,7 @@ fn three_nodes_serve_one_cloud() {
     let moved = number(&second.register(&service("pressure", system("gauge", 7002))), "/id");
     let first = launch(&server).data(place.path()).start();
     assert_eq!(offered(&first, "pressure"), [moved]);
+    assert_eq!(offered(&first, "realtime-service-registry"), ids, "they keep their rows");
 
     // Without the database what was read is served, and nothing is changed.
     server.crash();
@@ -162,26 +170,41 @@ fn a_cloud_moves_with_its_ids() {
 fn the_bench_of_several_nodes_finds_nothing_lost() {
     let Some(server) = Server::start() else { return skip::note("the_bench_of_several_nodes_finds_nothing_lost", "no PostgreSQL server") };
     let url = server.url();
-    let small = "--registrations 400 --changes 10 --beside-per-s 50 --queries 200 --services 20 --repeat 1 --output json";
+    let small = "--registrations 400 --changes 10 --beside-per-s 50 --queries 200 --services 20 --repeat 1 --restarts 2 --output json";
     let run = |promises: &[&str]| {
         let mut command = Command::new(BINARY);
-        command.args(["bench", "nodes", "--database", &url]).args(small.split(' '));
+        command.args(["bench", "nodes", "--database", &url, "--restart", &server.restarting()]).args(small.split(' '));
         for promise in promises {
             command.args(["--threshold", promise]);
         }
         command.output().expect("the binary starts")
     };
-    let output =
-        run(&["lost<1", "doubled<1", "strange<1", "differ<1", "not_read_back<1", "errors<1", "registered>199", "already_there>199"]);
+    let output = run(&[
+        "lost<1",
+        "doubled<1",
+        "strange<1",
+        "differ<1",
+        "not_read_back<1",
+        "errors<1",
+        "registered>199",
+        "already_there>199",
+        "lost_over_restart<1",
+    ]);
     assert_eq!(output.status.code(), Some(0), "{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let labels = texts(list(&report, "/outcomes"), "/label");
-    for (at, begin) in
-        [(0, "2 nodes, 400 registrations"), (2, "2 nodes, changes seen by another beside"), (5, "4 nodes, 400 registrations")]
-    {
+    for (at, begin) in [
+        (0, "2 nodes, 400 registrations"),
+        (2, "2 nodes, changes seen by another beside"),
+        (3, "2 nodes, a restart"),
+        (6, "4 nodes, 400 registrations"),
+    ] {
         assert!(labels[at].starts_with(begin), "{labels:?}");
     }
     assert!(report["outcomes"][1]["seen_p99_ms"].as_f64() > Some(0.0), "{report}");
+    let restart = &report["outcomes"][3];
+    let figure = |name: &str| restart[name].as_f64().unwrap_or_else(|| panic!("{name} of {restart}"));
+    assert!(figure("answered") > 10.0 && figure("restart_ms") > 0.0 && figure("blocked_max_ms") > 0.0, "{restart}");
     // What a first run has left is no empty database.
     let again = run(&[]);
     assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("give an empty one"), "{again:?}");
