@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 pub use self::derived::derived;
 use self::escape::first_escaped;
 pub use self::kept::KeptTexts;
-pub use self::relayed::{of_node, relayed, told_time};
+pub use self::relayed::{of_fleet, of_node, relayed, told_time};
 pub(crate) use self::traced::metadata_value;
 use crate::{
     access::{Claim, Claims},

@@ -118,6 +118,8 @@ impl Settings {
         let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
         let (traces, dns_sd) = (self.traces()?, self.announced()?);
         let fleet = self.fleet()?;
+        // They are acknowledged in the fleet's stream when they are on the disk.
+        let from_fleet = durable(self.fleet.as_ref().map_or(Vec::new(), |table| table.durable().to_vec()))?;
         let (offset, tunnels) = (self.offset(), self.tunnels()?);
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
@@ -142,7 +144,7 @@ impl Settings {
             backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
-            nats: node_events(&self.node_events.expect(all), database.is_some())?,
+            nats: node_events(&self.node_events.expect(all), given(&self.node_events_trust_file).as_deref(), database.is_some())?,
             realtime_at: realtime_at(self.realtime_at.expect(all), database.is_some())?,
             database,
             listen,
@@ -189,7 +191,7 @@ impl Settings {
             graphs,
             carriers,
             realtime: Realtime::ordinary(),
-            durable_event_types: durable(self.durable_event_types.expect(all))?,
+            durable_event_types: durable(self.durable_event_types.expect(all))?.into_iter().chain(from_fleet).collect(),
             orchestrator: OrchestratorConfig {
                 store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
                 reservations: ReservationTimes {

@@ -34,7 +34,7 @@ use crate::{
     job::JobSchedule,
     limits::Limits,
     log_book::LogBook,
-    node_events::NatsPlace,
+    nats::NatsPlace,
     pair::PairHandle,
     quality::Forecast,
     realtime::Realtime,

@@ -4,21 +4,22 @@
 //! shard ── one write a turn ──> event log ── follower ──> lanes' backlogs ── nats::forwarder ──> connection ══> JetStream
 //! ```
 //!
+//! What comes back from there is [`back`].
+//!
 //! A thread of its own reads the event log behind the shard, which does nothing for it. What waits is the event log itself, so its limits are those of the backlog, and it is there after a restart. How far a
 //! lane has come says the stream: its last batch names the record of the log that it ends with.
 
+mod back;
 mod backlog;
 mod carrier;
 mod checkpoint;
 mod config;
-mod connection;
 mod follower;
 mod look;
 mod source;
 mod state;
 
 use std::{
-    hash::{BuildHasher, RandomState},
     io,
     path::Path,
     sync::{
@@ -29,13 +30,14 @@ use std::{
     time::Duration,
 };
 
-pub use bodkin_nats::protocol::Credentials;
-use bodkin_nats::protocol::Subject;
+use bodkin_arrowhead::record::SystemId;
+pub use bodkin_nats::protocol::{Credentials, Signer};
 use bodkin_store::event_log::EventLogReader;
 
 pub use self::{
+    back::{BackState, BackView, FleetEvent, FleetTold, FromFleet, WayBack},
     backlog::FleetForm,
-    config::{BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FleetServer, parse_server},
+    config::{ALL_EDGES, BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FromFleetConfig},
     look::{FleetLook, FleetStream},
     state::{FleetState, FleetView, LaneState, StreamTold},
 };
@@ -63,13 +65,8 @@ pub struct Fleet {
 /// What is told of forwarding that has not begun.
 pub fn state(config: &FleetConfig) -> Arc<FleetState> {
     let lanes = (0..config.lanes.len()).map(|lane| LaneState::new(config.lanes[lane].name.clone(), config.terms(lane).subject.to_string()));
-    Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), lanes.collect()))
-}
-
-/// A subject that nobody guesses, for answers.
-fn inbox() -> Subject {
-    let random = RandomState::new();
-    Subject::new(&format!("_INBOX.{:016x}{:016x}", random.hash_one(1), random.hash_one(2))).expect("digits are a token")
+    let back = config.from.as_ref().map(|from| Arc::new(BackState::new(from.stream.clone(), config.edge.clone())));
+    Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), lanes.collect(), back))
 }
 
 /// Notes for lanes that are new where they begin: at the present. From now on nothing is left out, whenever a server is reached, or this node leads.
@@ -90,7 +87,7 @@ pub(crate) fn begin_lanes(config: &FleetConfig, data: &Path, log: &EventLogReade
 }
 
 impl Fleet {
-    /// Begins to forward.
+    /// Begins to forward. What is published as `own` has come from the fleet, and does not go back there.
     ///
     /// # Errors
     /// A lane's file cannot be read, or no thread be made.
@@ -100,6 +97,7 @@ impl Fleet {
         log: &EventLogReader,
         topics: Arc<RealTimeTopics>,
         state: Arc<FleetState>,
+        own: SystemId,
     ) -> io::Result<Self> {
         let checkpoints = begin_lanes(&config, data, log)?;
         let window = config.batch_bytes_max * WINDOW_BATCHES;
@@ -107,9 +105,9 @@ impl Fleet {
         let paths = config.lanes.iter().map(|lane| checkpoint::path_of(data, &lane.name)).collect();
         let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");
         let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
-        let follower = Follower::new(log.clone(), from, Selection::new(named, topics));
+        let follower = Follower::new(log.clone(), from, Selection::new(named, topics, own));
         let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
-        let carrier = Carrier::new(config, follower, lanes, paths, state, stops.clone());
+        let carrier = Carrier::new(config, follower, lanes, paths, state, stops.clone())?;
         std::thread::Builder::new().name("fleet".into()).spawn(move || {
             carrier.run();
             drop(ending);

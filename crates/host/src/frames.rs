@@ -214,7 +214,8 @@ impl Frames {
         message.payload = message.push(payload.as_bytes(), true);
         let EventId { publisher, incarnation, sequence, .. } = id;
         let created_utc_ns = publication.facts().time.unix_nanos();
-        let flags = Flags { derived: publication.is_derived(), marked: publication.is_marked(), ..Flags::default() };
+        let derived = publication.is_derived() || publication.is_of_fleet();
+        let flags = Flags { derived, marked: publication.is_marked(), ..Flags::default() };
         let header = EventHeader { flags, publisher, incarnation, sequence, created_utc_ns, epoch: self.epoch };
         message.bytes.extend_from_slice(FrameHead::message(HEADER_BYTES, metadata.is_some()).as_bytes());
         let start = message.bytes.len();

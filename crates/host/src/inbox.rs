@@ -11,6 +11,7 @@ use crate::{
     answer::Answer,
     api::{TopicState, streams::Streams},
     channel::Channel,
+    fleet::FromFleet,
     graph::{CarriedEvent, Deployment, EdgeLink},
     node_events::NodeEvent,
     pair::News,
@@ -114,6 +115,8 @@ pub enum Message {
         /// Told when they are delivered.
         done: oneshot::Sender<()>,
     },
+    /// Events of the fleet.
+    FromFleet(Box<FromFleet>),
     /// An event type is a real-time topic from now on, or one with other terms.
     Admit {
         /// What is counted, and where.
@@ -174,6 +177,12 @@ pub enum Message {
 pub struct Inbox<M = Message> {
     messages: Mutex<Vec<M>>,
     waker: mio::Waker,
+}
+
+impl<M> std::fmt::Debug for Inbox<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inbox").finish_non_exhaustive()
+    }
 }
 
 impl<M> Inbox<M> {

@@ -34,6 +34,7 @@ pub mod listening;
 pub mod live;
 pub mod log_book;
 pub mod monitor;
+pub mod nats;
 pub mod node_events;
 pub mod onboarding;
 pub mod own_services;
@@ -75,7 +76,7 @@ pub use crate::{
     control::OrchestratorConfig,
     job::JobSchedule,
     limits::Limits,
-    node_events::{NatsPlace, NoNats},
+    nats::{NatsPlace, NatsServer, NoNats},
     pulse::Pulse,
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},

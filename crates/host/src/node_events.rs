@@ -9,24 +9,17 @@
 
 mod account;
 mod carrier;
-mod place;
 
-use std::{
-    fmt::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{EventId, Incarnation, Sequence};
-use tokio::sync::mpsc;
 
-pub use self::{
-    carrier::Carrier,
-    place::{NatsPlace, NoNats},
-};
+pub use self::carrier::NodeEvents;
+use crate::inbox::Inbox;
 
 /// Events that may wait for NATS.
 const WAITING_EVENTS_MAX: usize = 8_192;
@@ -75,6 +68,7 @@ pub struct CrossingCounts {
     pub missing: AtomicU64,
     /// Messages that are no events, or came once more.
     pub refused: AtomicU64,
+    waiting_events: AtomicUsize,
     waiting_bytes: AtomicUsize,
 }
 
@@ -106,43 +100,35 @@ impl CrossingCounts {
 /// The shard's end: an event is put into the queue or dropped, and nothing is waited for.
 #[derive(Clone)]
 pub struct Crossing {
-    queue: mpsc::Sender<Outgoing>,
+    outgoing: Arc<Inbox<Outgoing>>,
     /// What is counted.
     pub counts: Arc<CrossingCounts>,
 }
 
 impl Crossing {
-    /// The shard's end and the carrier's.
-    fn new() -> (Self, mpsc::Receiver<Outgoing>) {
-        let (queue, waiting) = mpsc::channel(WAITING_EVENTS_MAX);
-        (Self { queue, counts: Arc::default() }, waiting)
+    /// Whoever carries events is woken by this.
+    fn new(waker: mio::Waker) -> Self {
+        Self { outgoing: Arc::new(Inbox::new(waker)), counts: Arc::default() }
     }
 
     /// Has an event that was accepted here go to the other nodes.
     pub fn send(&self, event_type: &str, id: EventId, time: UtcTime, json: &[u8]) {
         let counts = &self.counts;
-        if counts.waiting_bytes.load(Relaxed) > WAITING_BYTES_MAX {
+        let is_full = counts.waiting_bytes.load(Relaxed) > WAITING_BYTES_MAX || counts.waiting_events.load(Relaxed) >= WAITING_EVENTS_MAX;
+        if is_full {
             counts.unsent.fetch_add(1, Relaxed);
             return;
         }
         counts.waiting_bytes.fetch_add(json.len(), Relaxed);
-        if self.queue.try_send(Outgoing { event_type: event_type.into(), id, time, json: json.into() }).is_err() {
-            counts.waiting_bytes.fetch_sub(json.len(), Relaxed);
-            counts.unsent.fetch_add(1, Relaxed);
-        }
+        counts.waiting_events.fetch_add(1, Relaxed);
+        self.outgoing.post(Outgoing { event_type: event_type.into(), id, time, json: json.into() });
     }
-}
 
-/// An event type as one token of a subject: what a token may not have is written as `%` and two hexadecimal digits of each byte.
-fn token(event_type: &str) -> String {
-    let mut token = String::with_capacity(event_type.len());
-    for byte in event_type.bytes() {
-        match byte {
-            b'.' | b'*' | b'>' | b'%' | 0..=b' ' | 0x7f.. => write!(token, "%{byte:02X}").expect("a string takes everything"),
-            byte => token.push(byte.into()),
-        }
+    /// An event waits no more.
+    fn sends(&self, event: &Outgoing) {
+        self.counts.waiting_bytes.fetch_sub(event.json.len(), Relaxed);
+        self.counts.waiting_events.fetch_sub(1, Relaxed);
     }
-    token
 }
 
 #[cfg(test)]
@@ -150,23 +136,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_type_is_one_token_and_no_two_are_the_same() {
-        let types = ["HEAT", "A B", "A.B", "A%20B", "Ä", ">", "*"];
-        let tokens: Vec<String> = types.iter().map(|name| token(name)).collect();
-        assert_eq!(tokens, ["HEAT", "A%20B", "A%2EB", "A%2520B", "%C3%84", "%3E", "%2A"]);
-        assert!(tokens.iter().all(|token| bodkin_nats::protocol::is_token(token)));
-    }
-
-    #[test]
     fn what_has_no_room_is_dropped_and_counted() {
-        let (crossing, mut waiting) = Crossing::new();
+        let poll = mio::Poll::new().unwrap();
+        let crossing = Crossing::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
         let id: EventId = "1-2-3-4".parse().unwrap();
         let send = |bytes: usize| crossing.send("HEAT", id, UtcTime::from_unix_seconds(1), &vec![b'x'; bytes]);
         send(WAITING_BYTES_MAX + 1);
         send(1);
         assert_eq!(crossing.counts.unsent.load(Relaxed), 1);
-        assert_eq!(waiting.try_recv().unwrap().json.len(), WAITING_BYTES_MAX + 1);
-        crossing.counts.waiting_bytes.store(0, Relaxed);
+        let mut waiting = Vec::new();
+        crossing.outgoing.take(&mut waiting);
+        assert_eq!(waiting.len(), 1);
+        crossing.sends(&waiting[0]);
         (0..=WAITING_EVENTS_MAX).for_each(|_| send(1));
         assert_eq!(crossing.counts.unsent.load(Relaxed), 2);
     }

@@ -7,7 +7,9 @@ use bodkin_arrowhead::{
     error::ArrowheadError,
     form::{ServiceRegistryRequest, SystemRequest},
     name::{NamingRules, SystemName},
+    record::SystemId,
     service_registry::Registration,
+    snapshot::Snapshot,
     system::CoreSystemNames,
 };
 use bodkin_store::{Store, StoreError};
@@ -76,6 +78,17 @@ pub async fn register_realtime(store: &Store, places: &[String], is_secure: bool
     };
     let places = places.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     store.write(move |draft| draft.offer_at(&SystemName::from_stored(REALTIME_SYSTEM), places), |_, ()| ()).await
+}
+
+/// The system as which this cloud's own Event Handler is registered.
+pub(crate) fn event_handler(snapshot: &Snapshot) -> Option<SystemId> {
+    own(snapshot, CoreSystem::EventHandler, "event-publish")
+}
+
+/// The system as which one of the own core systems is registered, by one of its services.
+pub(crate) fn own(snapshot: &Snapshot, system: CoreSystem, definition: &str) -> Option<SystemId> {
+    let mut providers = snapshot.entries_of(snapshot.definition_by_name(definition)?.id).map(|entry| entry.provider);
+    providers.find(|id| snapshot.system(*id).is_some_and(|found| found.system_name.as_str() == system.name()))
 }
 
 fn provider(system: CoreSystem, address: &str, port: u16, trust: Option<&Trust>) -> SystemRequest {

@@ -53,6 +53,7 @@ use crate::{
     live::Board,
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
+    node_events::NodeEvents,
     onboarding::Onboarding,
     pair::{
         Follows,
@@ -228,7 +229,7 @@ pub struct Server {
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
     /// Carries events between the nodes of a shared database.
-    carrier: Option<Task<()>>,
+    node_events: Option<NodeEvents>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
     trust_watch: Option<Task<()>>,
     /// Tells the audit log of repeated denials.
@@ -287,8 +288,7 @@ impl Server {
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::new(config.security.is_some()));
-        let node_events = elsewhere::node_events(config, &opened.store, &inbox);
-        let (carrier, crossing) = node_events.unzip();
+        let (node_events, crossing) = elsewhere::node_events(config, &opened.store, &inbox)?;
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -434,7 +434,6 @@ impl Server {
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
         let denials_told = tokio::spawn(audit.clone().tell_repeats());
-        let carrier = carrier.map(|carrier| tokio::spawn(carrier.run()));
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let stopping = Arc::<Stopping>::default();
         let doors = Doors {
@@ -484,7 +483,7 @@ impl Server {
             stopping,
             shard,
             answerer,
-            carrier,
+            node_events,
             trust_watch,
             denials_told,
             lead,
@@ -536,7 +535,10 @@ impl Server {
         self.answerer.abort();
         self.denials_told.abort();
         self.monitor.api.audit.tell_rest().await;
-        self.carrier.iter().for_each(Task::abort);
+        if let Some(node_events) = self.node_events {
+            // It has sent what it could, or is left.
+            let _ = tokio::task::spawn_blocking(|| node_events.stop()).await;
+        }
         let (audit, store) = (self.audit, &self.opened.store);
         let has_led = self.leading.is_some();
         if let Some(leading) = self.leading {

@@ -11,6 +11,7 @@ mod connection;
 mod delivering;
 mod drain;
 mod failover;
+mod from_fleet;
 mod from_nodes;
 mod graph;
 mod guarantee;
@@ -80,6 +81,7 @@ pub use self::{
 use crate::{
     answer::Answer,
     audit,
+    fleet::FleetTold,
     frames::Frames,
     gate::Gate,
     http::RawRequest,
@@ -187,6 +189,8 @@ pub struct Shard {
     losses: Guarantee,
     /// Publishers that wait until their events are covered.
     uncovered: BTreeMap<(StreamId, Sequence), Uncovered>,
+    /// Where the fleet is told what became of its events.
+    fleet: Option<Arc<Inbox<FleetTold>>>,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
     /// Who waits until that is on the disk.
@@ -276,6 +280,7 @@ impl Shard {
             primary,
             losses: Guarantee::Unstated,
             uncovered: BTreeMap::new(),
+            fleet: None,
             log,
             unsynced: Unsynced::default(),
             endpoint,
@@ -465,6 +470,7 @@ impl Shard {
                     self.take_from_nodes(&events);
                     let _ = done.send(());
                 }
+                Message::FromFleet(events) => self.take_from_fleet(*events),
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
                 Message::Carried { link, event } => self.take_carried(link, event),
                 Message::Withdraw { graph, done } => {

@@ -21,7 +21,7 @@ pub const OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const OUT_BYTES_STUCK: usize = 16 * 1024 * 1024;
 /// The number of the subscription to answers.
 const INBOX_NUMBER: u64 = 1;
-/// That of what is listened to.
+/// Those of what is listened to begin with it.
 const HEARD_NUMBER: u64 = 2;
 /// The status of a request that nobody listens to.
 const NO_RESPONDERS: u16 = 503;
@@ -54,8 +54,8 @@ pub enum Event {
     Open,
     /// An answer.
     Answer(RequestId, Message),
-    /// A message of what is listened to.
-    Heard(Message),
+    /// A message of what is listened to, by its place among [`Client::listening_below`].
+    Heard(usize, Message),
     /// Nobody listens to what the request was sent to: of JetStream, there is no such stream, or no JetStream.
     NobodyListens(RequestId),
     /// No answer has come in time: it is not known what has become of the request.
@@ -129,8 +129,8 @@ enum State {
 #[derive(Debug)]
 pub struct Client {
     options: Options,
-    /// Messages below it are heard.
-    listens: Option<Subject>,
+    /// Messages one token below these are heard.
+    listens: Vec<Subject>,
     state: State,
     decoder: Decoder,
     out: Vec<u8>,
@@ -152,7 +152,7 @@ impl Client {
     pub fn new(options: Options, now: Duration) -> Self {
         Self {
             options,
-            listens: None,
+            listens: Vec::new(),
             state: State::Begun,
             decoder: Decoder::new(Limits::default()),
             out: Vec::new(),
@@ -166,10 +166,11 @@ impl Client {
         }
     }
 
-    /// The same, which hears what others publish one token below this subject.
+    /// The same, which hears what others publish one token below this subject, too.
     #[must_use]
-    pub fn listening_below(self, subject: Subject) -> Self {
-        Self { listens: Some(subject), ..self }
+    pub fn listening_below(mut self, subject: Subject) -> Self {
+        self.listens.push(subject);
+        self
     }
 
     /// What the server has said of itself.
@@ -202,8 +203,8 @@ impl Client {
             match operation {
                 Operation::Info(info) => self.greet(info, events)?,
                 _ if matches!(self.state, State::Begun) => return Err(Fault::NoGreeting),
-                Operation::Message(message) if message.subscription == HEARD_NUMBER => events.push(Event::Heard(message)),
-                Operation::Message(message) => self.answered(message, events),
+                Operation::Message(message) if message.subscription == INBOX_NUMBER => self.answered(message, events),
+                Operation::Message(message) => events.extend(self.listened(&message).map(|at| Event::Heard(at, message))),
                 Operation::Ping => {
                     if self.out.len() > OUT_BYTES_STUCK {
                         return Err(Fault::Stuck);
@@ -236,15 +237,22 @@ impl Client {
         self.info = Some(info);
         if matches!(self.state, State::Begun) {
             let Options { name, credentials, is_encrypted, inbox, .. } = &self.options;
-            connect(&Connect::new(name, credentials, *is_encrypted), &mut self.out);
+            let nonce = self.info.as_ref().and_then(|info| info.nonce.as_deref());
+            connect(&Connect::new(name, credentials, nonce, *is_encrypted), &mut self.out);
             subscribe(inbox, true, INBOX_NUMBER, &mut self.out);
-            if let Some(subject) = &self.listens {
-                subscribe(subject, true, HEARD_NUMBER, &mut self.out);
+            for (subject, number) in self.listens.iter().zip(HEARD_NUMBER..) {
+                subscribe(subject, true, number, &mut self.out);
             }
             ping(&mut self.out);
             self.state = State::Greeting;
         }
         Ok(())
+    }
+
+    /// Which of what is listened to a message is of. The server names the number of our subscription; one that is none of ours is nobody's.
+    fn listened(&self, message: &Message) -> Option<usize> {
+        let at = usize::try_from(message.subscription.checked_sub(HEARD_NUMBER)?).ok()?;
+        (at < self.listens.len()).then_some(at)
     }
 
     /// A message for the inbox: whatever is not the answer to a request that waits is passed over, for it may be a late one.
@@ -289,6 +297,14 @@ impl Client {
     /// It is not taken.
     pub fn publish(&mut self, subject: &Subject, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {
         self.send(subject, None, headers, payload)
+    }
+
+    /// Sends a message whose answers come as what is listened to does.
+    ///
+    /// # Errors
+    /// It is not taken.
+    pub fn publish_answered(&mut self, subject: &Subject, reply: &Subject, payload: &[u8]) -> Result<(), NotTaken> {
+        self.send(subject, Some(reply), &Headers::default(), payload)
     }
 
     fn send(&mut self, subject: &Subject, reply: Option<&Subject>, headers: &Headers, payload: &[u8]) -> Result<(), NotTaken> {

@@ -230,7 +230,7 @@ impl Forwarder {
                 Event::Refused(words) => told.push(Told::Refused(words)),
                 Event::Leaving => told.push(Told::Leaving),
                 // Its connection listens to nothing.
-                Event::Heard(_) => {}
+                Event::Heard(..) => {}
             }
         }
     }

@@ -1,11 +1,13 @@
 //! JetStream (docs.nats.io, "JetStream wire API Reference"): streams are asked for by JSON on subjects of their own, and what is published into one is acknowledged.
 
 mod answer;
+mod consumer;
 mod error;
 mod stream;
 
 pub use self::{
     answer::{AnswerError, Last, PublishAck, last_message, publish_ack},
+    consumer::{Ack, AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Delivered, Pull, Sequences, consumer_info},
     error::{ApiError, ErrorKind},
     stream::{Discard, Storage, StreamConfig, StreamInfo, StreamState, stream_info},
 };
@@ -64,6 +66,31 @@ impl Api {
     pub fn last_message(&self, stream: &str, subject: &Subject) -> Result<Question, SubjectError> {
         let body = serde_json::json!({ "last_by_subj": subject.as_str() });
         Ok((self.subject("STREAM.MSG.GET", stream)?, body.to_string().into_bytes()))
+    }
+
+    /// How is this consumer?
+    ///
+    /// # Errors
+    /// The names make no subject.
+    pub fn consumer_info(&self, stream: &str, consumer: &str) -> Result<Question, SubjectError> {
+        Ok((self.subject("CONSUMER.INFO", &format!("{stream}.{consumer}"))?, Vec::new()))
+    }
+
+    /// Make this consumer; one that is the same already counts as made.
+    ///
+    /// # Errors
+    /// The names make no subject.
+    pub fn create_consumer(&self, stream: &str, config: &ConsumerConfig) -> Result<Question, SubjectError> {
+        let body = serde_json::json!({ "stream_name": stream, "config": config });
+        Ok((self.subject("CONSUMER.CREATE", &format!("{stream}.{}", config.durable_name))?, body.to_string().into_bytes()))
+    }
+
+    /// Bring the next messages of a consumer to where this is answered.
+    ///
+    /// # Errors
+    /// The names make no subject.
+    pub fn next_messages(&self, stream: &str, consumer: &str, pull: &Pull) -> Result<Question, SubjectError> {
+        Ok((self.subject("CONSUMER.MSG.NEXT", &format!("{stream}.{consumer}"))?, serde_json::to_vec(pull).expect("numbers are JSON")))
     }
 
     fn subject(&self, call: &str, stream: &str) -> Result<Subject, SubjectError> {

@@ -10,12 +10,14 @@
 //! * [`client`]: one connection's machine; [`servers`]: which server is tried next, and when;
 //! * [`jetstream`]: the JSON interface of streams, and the errors that it has;
 //! * [`lane`]: exactly once into a stream, whatever is cut or killed on the way (`docs/formats/fleet.md`);
-//! * [`forwarder`]: lanes on a connection.
+//! * [`forwarder`]: lanes on a connection;
+//! * [`intake`]: the way back: messages of a stream for one taker, each once and in order.
 //!
 //! Time is since any one instant, the same for a machine's whole life.
 
 pub mod client;
 pub mod forwarder;
+pub mod intake;
 pub mod jetstream;
 pub mod lane;
 pub mod protocol;

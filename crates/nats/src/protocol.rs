@@ -12,6 +12,6 @@ pub use self::{
     decoder::{CONTROL_LINE_BYTES_MAX, Decoder, INFO_BYTES_MAX, Limits, Message, Operation, PAYLOAD_BYTES_CAP, ProtocolError},
     encoder::{connect, ping, pong, publish, subscribe},
     headers::{HEADER_BYTES_MAX, HEADERS_MAX, Headers, HeadersError, Status},
-    info::{Connect, Credentials, Info, InfoError},
-    subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token},
+    info::{Connect, Credentials, Info, InfoError, Signer},
+    subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token, token_of},
 };

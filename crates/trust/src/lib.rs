@@ -26,6 +26,7 @@ pub mod key;
 pub mod keystore;
 pub mod ledger;
 mod lock;
+pub mod nkey;
 pub mod onboarding;
 pub mod replay;
 pub mod request;

@@ -12,6 +12,7 @@
 //! Going out, an event that did not come as one has its identity as `id`, and as `source` the path at which the Service Registry tells of its publisher.
 
 mod encoding;
+mod of_fleet;
 mod outgoing;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -19,7 +20,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value, json};
 
 use self::encoding::from_header;
-pub use self::outgoing::Outgoing;
+pub use self::{of_fleet::FleetCommand, outgoing::Outgoing};
 use crate::{base64, utc::UtcTime};
 
 /// The version of the specification.
@@ -108,22 +109,23 @@ struct Parts {
 
 /// The body of `POST /eventhandler/publish` that says the same.
 pub fn publish_form(event: &HttpEvent<'_>) -> Result<String, CloudEventError> {
+    form(parts(event)?)
+}
+
+fn parts(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
     let essence = event.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let parts = match essence.as_str() {
-        STRUCTURED => structured(event.body)?,
+    match essence.as_str() {
+        STRUCTURED => structured(event.body),
         _ if essence.starts_with("application/cloudevents") => {
-            return Err(CloudEventError::Kind(format!(
-                "{essence} is not taken: send one event as {STRUCTURED}, or its attributes as headers."
-            )));
+            Err(CloudEventError::Kind(format!("{essence} is not taken: send one event as {STRUCTURED}, or its attributes as headers.")))
         }
-        _ if !event.attributes.is_empty() => binary(event)?,
+        _ if !event.attributes.is_empty() => binary(event),
         _ => {
             let told =
                 format!("Expected a CloudEvent: a body of {STRUCTURED}, or the headers ce-specversion, ce-id, ce-source and ce-type.");
-            return Err(CloudEventError::Kind(told));
+            Err(CloudEventError::Kind(told))
         }
-    };
-    form(parts)
+    }
 }
 
 /// Attributes are headers, the body is the data.
@@ -197,6 +199,21 @@ fn put(attributes: &mut BTreeMap<String, String>, name: &str, value: String) -> 
 
 /// An event of this cloud with these parts.
 fn form(parts: Parts) -> Result<String, CloudEventError> {
+    let Said { event_type, source, time, metadata, payload } = said(parts)?;
+    let source = system(&source)?;
+    Ok(json!({"eventType": event_type, "source": source, "metaData": metadata, "payload": payload, "timeStamp": time}).to_string())
+}
+
+/// What a CloudEvent says, as an event of a cloud has it.
+struct Said {
+    event_type: String,
+    source: String,
+    time: Option<String>,
+    metadata: BTreeMap<String, String>,
+    payload: String,
+}
+
+fn said(parts: Parts) -> Result<Said, CloudEventError> {
     let Parts { mut attributes, payload, mut is_base64 } = parts;
     let version = attributes.remove("specversion").ok_or_else(|| wrong("The attribute specversion is missing."))?;
     if version != VERSION {
@@ -206,7 +223,7 @@ fn form(parts: Parts) -> Result<String, CloudEventError> {
     if let Some(missing) = ["id", "source", "type"].into_iter().find(|name| !is_given(name)) {
         return Err(wrong(format!("The attribute {missing} is missing or empty.")));
     }
-    let source = system(&attributes["source"])?;
+    let source = attributes["source"].clone();
     let event_type = attributes.remove("type").expect("it was asked for");
     let time = attributes.remove("time").map(|time| in_utc(&time).map_or(time, |utc| utc.to_string()));
     let key = |name: String| if SHARED.contains(&name.as_str()) { name } else { format!("{PREFIX}{name}") };
@@ -227,7 +244,7 @@ fn form(parts: Parts) -> Result<String, CloudEventError> {
     if is_base64 {
         metadata.insert(BASE64.into(), "true".into());
     }
-    Ok(json!({"eventType": event_type, "source": source, "metaData": metadata, "payload": payload, "timeStamp": time}).to_string())
+    Ok(Said { event_type, source, time, metadata, payload })
 }
 
 /// `//HOST:PORT/NAME`, a reference with an authority (RFC 3986, section 4.2), as the system that it names.

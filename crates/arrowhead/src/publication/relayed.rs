@@ -40,6 +40,33 @@ pub fn of_node<'a>(
     Ok(Authorized::new(publication))
 }
 
+/// An event of the fleet that this edge belongs to: who runs the fleet's servers has let it be sent, and who may hear `source`, this cloud's own Event Handler, may hear it. `metadata` say
+/// first which message of the fleet it was. On success `scratch.event_type` names the topic.
+///
+/// # Errors
+/// It is no event.
+pub fn of_fleet<'a>(
+    event: &'a str,
+    metadata: &'a str,
+    source: SystemId,
+    time: UtcTime,
+    scratch: &mut Scratch,
+) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
+    let refused = |error: serde_json::Error| ArrowheadError::invalid_parameter(format!("The event of the fleet: {error}."));
+    let mut publication = Publication::reread(event, source, time).map_err(refused)?;
+    let metadata: MetadataText<'a> = serde_json::from_str(metadata).map_err(refused)?;
+    publication.metadata = Some(metadata);
+    fold_event_type(publication.event_type, &mut scratch.event_type)?;
+    Ok(Authorized::new(publication))
+}
+
+impl Publication<'_> {
+    /// Whether it has come from the fleet: its number is the stream's, which has others between.
+    pub fn is_of_fleet(&self) -> bool {
+        self.metadata.is_some_and(|metadata| metadata.0.starts_with("{\"fleet\":\""))
+    }
+}
+
 /// When an event says that it was made; `None`: it does not, or in no form that is known.
 pub fn told_time(event: &str) -> Option<UtcTime> {
     let form: super::PublishForm<'_> = json::parse_object(event).ok()?;

@@ -15,7 +15,7 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     // That it cannot be read is told with the other options.
     let Ok(Some(config)) = settings.fleet() else { return Vec::new() };
     let looks: Vec<(String, Result<FleetLook, String>)> =
-        config.servers.iter().map(|server| (server.to_string(), config.look(server))).collect();
+        config.place.servers.iter().map(|server| (server.to_string(), config.look(server))).collect();
     let mut findings: Vec<Finding> = looks.iter().map(|(server, look)| reached(server, look)).collect();
     let lacks = looks.iter().all(|(_, look)| look.is_err());
     if lacks {

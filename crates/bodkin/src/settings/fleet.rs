@@ -4,9 +4,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use bodkin_arrowhead::name::EventType;
-use bodkin_host::fleet::{Credentials, FleetConfig, FleetForm, FleetLane, parse_server};
+use bodkin_host::{
+    fleet::{Credentials, FleetConfig, FleetForm, FleetLane, FromFleetConfig, Signer},
+    nats::{NatsPlace, parse_server},
+};
 use bodkin_trust::{
     file::{read_anchors, read_password},
+    nkey::Nkey,
     tls::{ServerCheck, client},
 };
 use serde::{Deserialize, Serialize};
@@ -34,6 +38,9 @@ pub struct FleetTable {
     /// File with a token instead, readable to its owner only.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<PathBuf>,
+    /// File with the seed of a key (an nkey) instead, readable to its owner only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_file: Option<PathBuf>,
     /// The stream.
     stream: String,
     /// JetStream's domain, behind a leaf node.
@@ -58,6 +65,12 @@ pub struct FleetTable {
     answer_wait_ms: u64,
     /// Event types by their lanes.
     lanes: BTreeMap<String, Vec<String>>,
+    /// Event types that come from the fleet: commands to this edge, and what is sent to all.
+    from_fleet: Vec<String>,
+    /// The stream that they come by.
+    from_stream: String,
+    /// What its subjects begin with.
+    from_prefix: String,
 }
 
 impl Default for FleetTable {
@@ -68,6 +81,7 @@ impl Default for FleetTable {
             user: None,
             password_file: None,
             token_file: None,
+            key_file: None,
             stream: "FLEET".to_owned(),
             domain: None,
             prefix: "fleet".to_owned(),
@@ -79,6 +93,9 @@ impl Default for FleetTable {
             batch_wait_ms: 10,
             answer_wait_ms: 10_000,
             lanes: BTreeMap::new(),
+            from_fleet: Vec::new(),
+            from_stream: "COMMANDS".to_owned(),
+            from_prefix: "commands".to_owned(),
         }
     }
 }
@@ -97,7 +114,7 @@ impl Settings {
 
 impl FleetTable {
     fn config(&self, edge: &str) -> anyhow::Result<FleetConfig> {
-        let servers = self.servers.iter().map(|text| parse_server(text)).collect::<Result<Vec<_>, _>>()?;
+        let servers = self.servers.iter().map(|text| parse_server(text)).collect::<Result<Vec<_>, _>>().context("servers")?;
         let anchors = given(&self.trust_file).map(|path| read_anchors(&path, None)).transpose().context("trust_file")?;
         if servers.iter().any(|server| server.is_tls) && anchors.is_none() {
             bail!("trust_file is missing: the certificates (PEM) of the authorities that tls:// servers are believed by");
@@ -112,9 +129,12 @@ impl FleetTable {
             bail!("edge is missing: this edge's name, which no other one has");
         }
         let config = FleetConfig {
-            servers,
-            tls: anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("trust_file")?,
-            credentials: self.credentials()?,
+            place: NatsPlace {
+                servers,
+                tls: anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("trust_file")?,
+                credentials: self.credentials()?,
+            },
+            from: self.from()?,
             prefix: self.prefix.clone(),
             edge: edge.to_owned(),
             stream: self.stream.clone(),
@@ -137,31 +157,53 @@ impl FleetTable {
             anyhow::Ok(read.map(|secret| secret.to_string()))
         };
         let (password, token) = (secret(&self.password_file, "password_file")?, secret(&self.token_file, "token_file")?);
-        match (self.user.clone().filter(|user| !user.is_empty()), password, token) {
-            (None, None, None) => Ok(Credentials::None),
-            (Some(user), Some(password), None) => Ok(Credentials::User { user, password }),
-            (None, None, Some(token)) => Ok(Credentials::Token(token)),
-            _ => bail!("user and password_file go together, and token_file without them"),
+        let seed = secret(&self.key_file, "key_file")?;
+        match (self.user.clone().filter(|user| !user.is_empty()), password, token, seed) {
+            (None, None, None, None) => Ok(Credentials::None),
+            (Some(user), Some(password), None, None) => Ok(Credentials::User { user, password }),
+            (None, None, Some(token), None) => Ok(Credentials::Token(token)),
+            (None, None, None, Some(seed)) => {
+                let key = Nkey::of_seed(&seed).context("key_file")?;
+                Ok(Credentials::Key { public_key: key.public_key(), signer: Signer::new(move |nonce| key.sign(nonce)) })
+            }
+            _ => bail!("user and password_file go together, token_file or key_file without them and each other"),
         }
     }
 
+    fn from(&self) -> anyhow::Result<Option<FromFleetConfig>> {
+        if self.from_fleet.is_empty() {
+            return Ok(None);
+        }
+        let event_types = self.from_fleet.iter().map(|name| event_type(name, "from_fleet")).collect::<anyhow::Result<_>>()?;
+        Ok(Some(FromFleetConfig { stream: self.from_stream.clone(), prefix: self.from_prefix.clone(), event_types }))
+    }
+
+    /// Event types that come from the fleet, which are durable ones.
+    pub(super) fn durable(&self) -> &[String] {
+        &self.from_fleet
+    }
+
     fn lanes(&self) -> anyhow::Result<Vec<FleetLane>> {
-        let event_type = |name: &String| {
-            let parsed = EventType::parse(name).with_context(|| format!("'{name}' of lanes is no event type"))?;
-            anyhow::Ok(parsed.as_str().into())
-        };
         let mut lanes = Vec::new();
         // Marked topics have their lane, whatever the others are called.
         if !self.lanes.contains_key(FIRST_LANE) {
             lanes.push(FleetLane { name: FIRST_LANE.to_owned(), event_types: Vec::new() });
         }
         for (name, event_types) in &self.lanes {
-            let lane = FleetLane { name: name.clone(), event_types: event_types.iter().map(event_type).collect::<anyhow::Result<_>>()? };
+            let lane = FleetLane {
+                name: name.clone(),
+                event_types: event_types.iter().map(|name| event_type(name, "lanes")).collect::<anyhow::Result<_>>()?,
+            };
             let at = if name == FIRST_LANE { 0 } else { lanes.len() };
             lanes.insert(at, lane);
         }
         Ok(lanes)
     }
+}
+
+fn event_type(name: &str, key: &str) -> anyhow::Result<Box<str>> {
+    let parsed = EventType::parse(name).with_context(|| format!("'{name}' of {key} is no event type"))?;
+    Ok(parsed.as_str().into())
 }
 
 #[cfg(test)]
@@ -178,21 +220,30 @@ mod tests {
         let told = config("[fleet]\nservers = ['nats://a', 'nats://b:5']\nedge = 'edge-7'\nlanes.alarms = ['Alarm']\n").unwrap().unwrap();
         let lanes: Vec<_> = told.lanes.iter().map(|lane| (lane.name.as_str(), lane.event_types.len())).collect();
         assert_eq!(lanes, [("events", 0), ("alarms", 1)]);
-        assert_eq!((&*told.lanes[1].event_types[0], told.servers.len(), told.create), ("ALARM", 2, None));
+        assert_eq!((&*told.lanes[1].event_types[0], told.place.servers.len(), told.create), ("ALARM", 2, None));
         let told = config("[fleet]\nservers = ['nats://a']\nedge = 'e'\nlanes = { alarms = ['a'], events = ['b'] }\n").unwrap().unwrap();
         assert_eq!(told.lanes[0].name, "events");
-        assert!(config("").unwrap().is_none());
+        assert!(config("").unwrap().is_none() && told.from.is_none());
+        let told = config("[fleet]\nservers = ['nats://a']\nedge = 'e'\nfrom_fleet = ['Setpoint']\n").unwrap().unwrap();
+        let from = told.from.as_ref().unwrap();
+        assert_eq!((from.stream.as_str(), from.prefix.as_str(), &*from.event_types[0]), ("COMMANDS", "commands", "SETPOINT"));
         assert_eq!(config("edge = 'west'\n[fleet]\nservers = ['nats://a']\n").unwrap().unwrap().edge, "west");
     }
 
     #[test]
     fn what_cannot_be_meant_is_told_by_its_key() {
-        let with = |lines: &str| config(&format!("[fleet]\nservers = ['nats://a']\nedge = 'e'\n{lines}\n"));
+        let with = |lines: &str| {
+            let edge = if lines.contains("edge = ") { "" } else { "edge = 'e'\n" };
+            config(&format!("[fleet]\nservers = ['nats://a']\n{edge}{lines}\n"))
+        };
         for (lines, told) in [
             ("sever = 1", "sever"),
             ("lanes.a = ['x']\nlanes.b = ['X']", "event type X is in two lanes"),
             ("lanes.'a.b' = []", "lanes: \"a.b\" is no name"),
             ("user = 'u'", "user and password_file go together"),
+            ("from_fleet = ['setpoint']\nfrom_stream = 'a.b'", "from_stream: \"a.b\" is no name"),
+            ("from_fleet = [' ']", "of from_fleet is no event type"),
+            ("from_fleet = ['setpoint']\nedge = 'all'", "all stands for all edges"),
             ("form = 'xml'", "form is \"xml\""),
             ("batch_bytes_max = 10", "batch_bytes_max is 10, and 4096 to"),
             ("create_replicas = 6", "create_replicas is 6"),

@@ -85,8 +85,10 @@ settings! {
     data: PathBuf = "BODKIN_DATA",
     /// Database that several nodes of one cloud share: postgres://USER:PASSWORD@HOST:PORT/DATABASE; empty: this node's own, in the data directory
     @secret database: String = "BODKIN_DATABASE",
-    /// With a shared database: NATS, by which best-effort events go from node to node: nats://USER:PASSWORD@HOST:PORT,HOST:PORT; empty: they do not
+    /// With a shared database: NATS, by which best-effort events go from node to node: nats://USER:PASSWORD@HOST:PORT,HOST:PORT (tls:// in TLS); empty: they do not
     @secret node_events: String = "BODKIN_NODE_EVENTS",
+    /// Certificates (PEM) of the authorities that NATS between nodes is believed by, where it is tls://; empty: none
+    node_events_trust_file: PathBuf = "BODKIN_NODE_EVENTS_TRUST_FILE",
     /// With a shared database: the Service Registries (HOST:PORT) of the reliable pair that serves this plant's real-time topics and graphs, to which clients are sent
     @list realtime_at: Vec<String> = "BODKIN_REALTIME_AT",
     /// Take data over that was written in the other mode, secure or insecure, as it is
@@ -296,6 +298,7 @@ impl Settings {
             data: Some(DEFAULT_DATA.into()),
             database: Some(String::new()),
             node_events: Some(String::new()),
+            node_events_trust_file: Some(PathBuf::new()),
             realtime_at: Some(Vec::new()),
             adopt_data: Some(false),
             trust: Some(PathBuf::new()),

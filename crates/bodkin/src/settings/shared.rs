@@ -1,7 +1,13 @@
 //! The database that several nodes share, and what does not go with it.
 
+use std::path::Path;
+
 use anyhow::{Context, bail};
 use bodkin_host::{DatabasePlace, NatsPlace};
+use bodkin_trust::{
+    file::read_anchors,
+    tls::{ServerCheck, client},
+};
 
 use super::Settings;
 
@@ -28,13 +34,18 @@ impl Settings {
 }
 
 /// By what best-effort events go from node to node.
-pub fn node_events(url: &str, is_shared: bool) -> anyhow::Result<Option<NatsPlace>> {
+pub fn node_events(url: &str, trust_file: Option<&Path>, is_shared: bool) -> anyhow::Result<Option<NatsPlace>> {
     match url.trim() {
         "" => Ok(None),
         _ if !is_shared => {
             bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
         }
-        url => Ok(Some(NatsPlace::parse(url).context("--node-events")?)),
+        url => {
+            let anchors = trust_file.map(|path| read_anchors(path, None)).transpose().context("--node-events-trust-file")?;
+            let tls =
+                anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("--node-events-trust-file")?;
+            Ok(Some(NatsPlace::parse(url, tls).context("--node-events")?))
+        }
     }
 }
 
@@ -65,10 +76,11 @@ mod tests {
 
     #[test]
     fn events_go_from_node_to_node_only_where_there_are_several() {
-        assert!(node_events(" ", false).unwrap().is_none());
-        assert_eq!(node_events("nats://a:b@one", true).unwrap().unwrap().to_string(), "nats://one:4222");
-        assert!(node_events("nats://one", false).unwrap_err().to_string().contains("share a database"));
-        assert!(format!("{:#}", node_events("http://one", true).unwrap_err()).contains("nats://USER"));
+        assert!(node_events(" ", None, false).unwrap().is_none());
+        assert_eq!(node_events("nats://a:b@one", None, true).unwrap().unwrap().to_string(), "nats://one:4222");
+        assert!(node_events("nats://one", None, false).unwrap_err().to_string().contains("share a database"));
+        assert!(format!("{:#}", node_events("http://one", None, true).unwrap_err()).contains("nats://USER"));
+        assert!(format!("{:#}", node_events("tls://one", None, true).unwrap_err()).contains("authority's certificate"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A running cloud that forwards its events to a JetStream cluster of three: each is in the stream once, in its order, whatever is killed, cut or full.
 
-mod servers;
+pub mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::support::skip;
 const STREAM: &str = "FLEET";
 
 /// The server's program; nothing if there is none, which is noted.
-fn program(test: &str) -> Option<PathBuf> {
+pub fn program(test: &str) -> Option<PathBuf> {
     let program = std::env::var_os("BODKIN_NATS_SERVER").map(PathBuf::from).filter(|program| program.is_file());
     if program.is_none() {
         skip::note(test, "there is no nats-server (BODKIN_NATS_SERVER)");
@@ -33,7 +33,7 @@ fn program(test: &str) -> Option<PathBuf> {
 }
 
 /// The table that forwards `heat`, and `alarm` in a lane of its own.
-fn table(place: &Path, user: &str, ports: &[u16], more: &str) -> String {
+pub fn table_with(place: &Path, user: &str, ports: &[u16], more: &str) -> String {
     let password = place.join("password");
     bodkin_trust::file::write_private(&password, PASSWORD.as_bytes()).expect("written");
     let servers: Vec<String> = ports.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
@@ -45,9 +45,9 @@ fn table(place: &Path, user: &str, ports: &[u16], more: &str) -> String {
 }
 
 /// A file with this table.
-fn configure(place: &Path, user: &str, ports: &[u16], more: &str) -> PathBuf {
+pub fn configure_with(place: &Path, user: &str, ports: &[u16], more: &str) -> PathBuf {
     let config = place.join("bodkin.toml");
-    fs::write(&config, table(place, user, ports, more)).expect("written");
+    fs::write(&config, table_with(place, user, ports, more)).expect("written");
     config
 }
 
@@ -139,7 +139,7 @@ fn events_of_a_cloud_are_in_the_stream_once_while_servers_links_and_the_cloud_ar
     let place = TempDir::new().expect("a temporary directory");
     let mut cluster = Cluster::start(&program, 1 << 30);
     let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
-    let config = configure(place.path(), "edge", &links.iter().map(|link| link.address.port()).collect::<Vec<_>>(), "");
+    let config = configure_with(place.path(), "edge", &links.iter().map(|link| link.address.port()).collect::<Vec<_>>(), "");
     let mut cloud = up(place.path(), &config);
     register(&cloud);
     let mut publisher = Publisher::new(&cloud, 0);
@@ -179,7 +179,7 @@ fn what_the_event_log_does_not_keep_is_counted_in_its_place() {
     let place = TempDir::new().expect("a temporary directory");
     let cluster = Cluster::start(&program, 1 << 30);
     let link = Link::to(cluster.address(0)).expect("a port is free");
-    let config = configure(place.path(), "edge", &[link.address.port()], "");
+    let config = configure_with(place.path(), "edge", &[link.address.port()], "");
     let cloud = up(place.path(), &config);
     register(&cloud);
     let mut publisher = Publisher::new(&cloud, 0);
@@ -218,7 +218,7 @@ fn a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing() {
         assert!(eventually(|| told(cloud).to_string().contains(words)), "{words} is not in {}", told(cloud));
     };
     // A wrong password.
-    let config = configure(place.path(), "nobody", &ports, "");
+    let config = configure_with(place.path(), "nobody", &ports, "");
     let cloud = up(place.path(), &config);
     register(&cloud);
     let mut publisher = Publisher::new(&cloud, 0);
@@ -227,13 +227,13 @@ fn a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing() {
     assert!(eventually(|| lane(&cloud, "events")["waiting"] == 50), "{}", told(&cloud));
     drop(cloud);
     // A user that may not publish there: the stream is made, and nothing gets in.
-    let config = configure(place.path(), "mute", &ports, "");
+    let config = configure_with(place.path(), "mute", &ports, "");
     let cloud = up(place.path(), &config);
     says(&cloud, "Permissions Violation");
     assert_eq!(lane(&cloud, "events")["stored"], 0);
     drop(cloud);
     // A stream that has room for little.
-    let config = configure(place.path(), "edge", &ports, "batch_bytes_max = 4096");
+    let config = configure_with(place.path(), "edge", &ports, "batch_bytes_max = 4096");
     cluster.ask("STREAM.DELETE.FLEET", "");
     let full =
         json!({"name": STREAM, "subjects": ["fleet.*.*"], "storage": "file", "discard": "new", "num_replicas": 3, "max_bytes": 20_000});
@@ -275,7 +275,7 @@ fn the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has() {
     let cluster = Cluster::start(&program, 1 << 30);
     let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
     let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
-    let tables = table(place.path(), "edge", &ports, "");
+    let tables = table_with(place.path(), "edge", &ports, "");
     let (_pair, _witness, mut backup, primary) = Pair::protected_with("durable_event_types = [\"heat\"]\n", &tables);
     let register = system("recorder", 1);
     primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&register)).expect("an answer").expect_status(201);

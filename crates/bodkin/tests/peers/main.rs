@@ -14,6 +14,7 @@ mod clouds;
 mod crash;
 mod fleet;
 mod floating;
+mod from_fleet;
 mod gatekeeper;
 mod gateway;
 mod java_client;

@@ -1,7 +1,6 @@
 //! The thread that forwards: from the event log, over one connection after the other.
 
 use std::{
-    hash::{BuildHasher, RandomState},
     io,
     path::PathBuf,
     sync::{
@@ -12,53 +11,76 @@ use std::{
 };
 
 use bodkin_nats::{
-    client::Options,
+    client::{Fault, Options},
     forwarder::{Forwarder, Told},
     jetstream::{Storage, StreamInfo},
     lane,
-    servers::{Pause, Servers},
+    servers::Pause,
 };
 
 use super::{
     backlog::LaneBacklog,
     checkpoint::Checkpoint,
-    config::{FleetConfig, FleetServer},
-    connection::Connection,
+    config::FleetConfig,
     follower::Follower,
     state::{FleetState, StreamTold},
 };
-use crate::{seldom::SeldomOf, trace::now_ns};
+use crate::{
+    nats::{Line, LineEnd, Speaker},
+    seldom::SeldomOf,
+    trace::now_ns,
+};
 
 /// How often a lane's place is noted on disk.
 const NOTE_PERIOD: Duration = Duration::from_secs(5);
 /// The longest time between two looks at the event log.
 const LOOK_MAX: Duration = Duration::from_millis(20);
-/// From a connection to the end of the greetings.
-const GREETING_MAX: Duration = Duration::from_secs(5);
-/// Without a byte for so long a server is asked whether it is there, and after as long again given up.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// Reads of a turn, so that the log is looked at beside a server that answers much.
-const READS_OF_TURN: usize = 16;
+
+/// What is said over the line: lanes, and what waits in them.
+struct Forwarding {
+    forwarder: Forwarder,
+    lanes: Vec<LaneBacklog>,
+    told: Vec<Told>,
+}
+
+impl Speaker for Forwarding {
+    fn connected(&mut self, options: Options, now: Duration) {
+        self.forwarder.connected(options, now);
+    }
+
+    fn disconnected(&mut self) {
+        self.forwarder.disconnected();
+    }
+
+    fn receive(&mut self, bytes: &[u8], now: Duration) -> Result<(), Fault> {
+        self.forwarder.receive(bytes, now, &mut self.lanes, &mut self.told)
+    }
+
+    fn step(&mut self, now: Duration, _has_room: bool) -> Result<Duration, Fault> {
+        self.forwarder.step(now, &mut self.lanes, &mut self.told)
+    }
+
+    fn take_out(&mut self, out: &mut Vec<u8>) {
+        self.forwarder.take_out(out);
+    }
+
+    fn leaves(&mut self) -> bool {
+        self.told.contains(&Told::Leaving)
+    }
+}
 
 /// What the thread has.
 pub(super) struct Carrier {
-    pub config: Arc<FleetConfig>,
-    pub follower: Follower,
-    pub lanes: Vec<LaneBacklog>,
+    config: Arc<FleetConfig>,
+    follower: Follower,
+    forwarding: Forwarding,
     /// Where each lane's place is noted.
-    pub paths: Vec<PathBuf>,
-    pub forwarder: Forwarder,
-    pub servers: Servers,
-    pub state: Arc<FleetState>,
-    pub stops: Arc<AtomicBool>,
-    pub clock: Instant,
-    pub connection: Option<(FleetServer, Connection)>,
-    /// When the next server is tried.
-    pub dial_at: Instant,
-    pub noted: (Instant, Vec<Checkpoint>),
-    pub seldom: SeldomOf,
-    pub random: RandomState,
-    pub dials: u64,
+    paths: Vec<PathBuf>,
+    line: Line,
+    state: Arc<FleetState>,
+    stops: Arc<AtomicBool>,
+    noted: (Instant, Vec<Checkpoint>),
+    seldom: SeldomOf,
 }
 
 impl Carrier {
@@ -69,30 +91,13 @@ impl Carrier {
         paths: Vec<PathBuf>,
         state: Arc<FleetState>,
         stops: Arc<AtomicBool>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let terms = (0..config.lanes.len()).map(|lane| config.terms(lane)).collect();
         let forwarder = Forwarder::new(config.setup(), terms).expect("the configuration was checked");
-        let servers = Servers::new(config.servers.len(), Pause::default());
+        let line = Line::new(format!("bodkin {}", config.edge), config.place.clone(), Pause::default())?;
         let noted = (Instant::now(), lanes.iter().map(|lane| lane.checkpoint).collect());
-        let (clock, seldom, random) = (Instant::now(), SeldomOf::default(), RandomState::new());
-        let connection = None;
-        Self {
-            config,
-            follower,
-            lanes,
-            paths,
-            forwarder,
-            servers,
-            state,
-            stops,
-            clock,
-            connection,
-            dial_at: clock,
-            noted,
-            seldom,
-            random,
-            dials: 0,
-        }
+        let forwarding = Forwarding { forwarder, lanes, told: Vec::new() };
+        Ok(Self { config, follower, forwarding, paths, line, state, stops, noted, seldom: SeldomOf::default() })
     }
 
     /// Runs until it is told to stop.
@@ -106,13 +111,9 @@ impl Carrier {
             }
             let look = (self.config.batch_wait_max / 2).clamp(Duration::from_millis(1), LOOK_MAX);
             let longest = if is_behind { Duration::ZERO } else { next.min(look) };
-            match &mut self.connection {
-                Some((_, connection)) => {
-                    if let Err(error) = connection.wait(longest) {
-                        self.ends(&error);
-                    }
-                }
-                None => std::thread::sleep(longest),
+            if let Err(error) = self.line.wait(longest) {
+                self.warn("poll", &format!("the thread cannot wait for its connection: {error}"));
+                std::thread::sleep(LOOK_MAX);
             }
         }
         self.note();
@@ -120,11 +121,11 @@ impl Carrier {
 
     /// Looks at the event log; true: there is more to look at, and room for it.
     fn follow(&mut self) -> bool {
-        let now = self.clock.elapsed();
-        let forwarder = &mut self.forwarder;
-        let followed = self.follower.follow(&mut self.lanes, |lane, bytes| forwarder.grown(lane, bytes, now));
+        let now = self.line.now();
+        let Forwarding { forwarder, lanes, .. } = &mut self.forwarding;
+        let followed = self.follower.follow(lanes, |lane, bytes| forwarder.grown(lane, bytes, now));
         let mut refilled = Ok(());
-        for (at, lane) in self.lanes.iter_mut().enumerate() {
+        for (at, lane) in lanes.iter_mut().enumerate() {
             match lane.refill() {
                 Ok(0) => {}
                 Ok(bytes) => forwarder.grown(at, bytes, now),
@@ -132,7 +133,7 @@ impl Carrier {
             }
             refilled = refilled.and(lane.error.take().map_or(Ok(()), Err));
         }
-        let has_room = self.lanes.iter().all(LaneBacklog::has_room);
+        let has_room = lanes.iter().all(LaneBacklog::has_room);
         match refilled.and(followed) {
             Ok(is_more) => is_more && has_room,
             Err(error) => {
@@ -142,99 +143,23 @@ impl Carrier {
         }
     }
 
-    /// Does what is due on the connection; gives how long there is nothing to do.
+    /// Does what is due on the line; gives how long there is nothing to do.
     fn converse(&mut self) -> Duration {
-        if self.connection.is_none() {
-            let left = self.dial_at.saturating_duration_since(Instant::now());
-            if !left.is_zero() {
-                return left;
-            }
-            self.dial();
+        let turned = self.line.turn(&mut self.forwarding);
+        for told in std::mem::take(&mut self.forwarding.told) {
+            self.tell(told);
         }
-        let mut told = Vec::new();
-        let turned = self.turn(&mut told);
-        let is_leaving = told.contains(&Told::Leaving);
-        told.into_iter().for_each(|told| self.tell(told));
-        match turned {
-            Ok(_) if is_leaving => self.ends(&io::Error::other("the server is about to go")),
-            Ok(next) => return next,
-            Err(error) => self.ends(&error),
-        }
-        Duration::ZERO
+        turned.unwrap_or_else(|end| {
+            self.fails(&end);
+            Duration::ZERO
+        })
     }
 
-    fn turn(&mut self, told: &mut Vec<Told>) -> io::Result<Duration> {
-        let Some((_, connection)) = &mut self.connection else { return Ok(Duration::ZERO) };
-        let fault = |fault: bodkin_nats::client::Fault| io::Error::other(fault);
-        for _ in 0..READS_OF_TURN {
-            let Some(bytes) = connection.read()? else { break };
-            self.forwarder.receive(bytes, self.clock.elapsed(), &mut self.lanes, told).map_err(fault)?;
-        }
-        loop {
-            let now = self.clock.elapsed();
-            let next = self.forwarder.step(now, &mut self.lanes, told).map_err(fault)?;
-            self.forwarder.take_out(connection.out());
-            connection.write()?;
-            if next > now {
-                return Ok(next - now);
-            }
-        }
-    }
-
-    fn dial(&mut self) {
-        self.dials += 1;
-        let draw = self.random.hash_one(self.dials);
-        let (at, pause) = self.servers.next(draw as u32);
-        let server = self.config.servers[at].clone();
-        // The pause is in front of this try: what comes meanwhile is looked at.
-        if !pause.is_zero() && !self.is_due(pause) {
-            return;
-        }
-        match Connection::open(&server, self.config.tls.as_ref()) {
-            Ok(connection) => {
-                let options = Options {
-                    name: format!("bodkin {}", self.config.edge),
-                    credentials: self.config.credentials.clone(),
-                    inbox: super::inbox(),
-                    is_encrypted: server.is_tls,
-                    greeting_wait_max: GREETING_MAX,
-                    silence_max: SILENCE_MAX,
-                };
-                self.forwarder.connected(options, self.clock.elapsed());
-                self.connection = Some((server, connection));
-            }
-            Err(error) => self.fails(&server, &error),
-        }
-    }
-
-    /// Waits, and looks at the log meanwhile; false: it is told to stop.
-    fn is_due(&mut self, pause: Duration) -> bool {
-        let until = Instant::now() + pause;
-        while !self.stops.load(Acquire) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            if !self.follow() {
-                std::thread::sleep(left.min(LOOK_MAX));
-            }
-            self.tell_numbers();
-        }
-        false
-    }
-
-    fn ends(&mut self, error: &io::Error) {
-        let Some((server, _)) = self.connection.take() else { return };
-        self.forwarder.disconnected();
-        self.fails(&server, error);
-    }
-
-    fn fails(&mut self, server: &FleetServer, error: &io::Error) {
+    fn fails(&mut self, end: &LineEnd) {
         self.state.reaches(None);
-        let told = format!("{server}: {error}");
+        let told = end.to_string();
         self.warn(&told, &told);
         self.state.fails(told);
-        self.dial_at = Instant::now();
     }
 
     fn warn(&self, thing: &str, told: &str) {
@@ -262,7 +187,7 @@ impl Carrier {
     }
 
     fn has_stream(&mut self, info: &StreamInfo) {
-        self.servers.reached();
+        self.line.reached();
         let on_disk = info.config.storage == Storage::File;
         let told = StreamTold { replicas: info.config.num_replicas, on_disk, messages: info.state.messages, bytes: info.state.bytes };
         if (!on_disk || told.replicas < 2)
@@ -284,7 +209,7 @@ impl Carrier {
         match told {
             lane::Told::Resumed(position) => {
                 state.stands(None, false);
-                let epoch = self.lanes[lane].epoch();
+                let epoch = self.forwarding.lanes[lane].epoch();
                 tracing::info!(lane = name, epoch, position, "events go on to the fleet's stream");
             }
             lane::Told::Stored { records, is_duplicate, .. } => {
@@ -328,7 +253,7 @@ impl Carrier {
 
     fn tell_numbers(&mut self) {
         let now_ns = now_ns();
-        for (lane, state) in self.lanes.iter_mut().zip(&self.state.lanes) {
+        for (lane, state) in self.forwarding.lanes.iter_mut().zip(&self.state.lanes) {
             let lost = std::mem::take(&mut lane.lost);
             if lost > 0 {
                 state.lost.fetch_add(lost, Relaxed);
@@ -348,8 +273,8 @@ impl Carrier {
     /// Notes on disk where lanes are, that have moved.
     fn note(&mut self) {
         self.noted.0 = Instant::now();
-        for at in 0..self.lanes.len() {
-            let place = self.lanes[at].checkpoint;
+        for at in 0..self.forwarding.lanes.len() {
+            let place = self.forwarding.lanes[at].checkpoint;
             if self.noted.1[at] == place {
                 continue;
             }

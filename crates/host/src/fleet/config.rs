@@ -1,20 +1,19 @@
 //! What is forwarded where.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bodkin_nats::{
     forwarder::{LANES_MAX, Setup, lane_subject},
+    intake::IntakeSetup,
     jetstream::{Api, StreamConfig},
     lane::{BATCH_BYTES_MIN, Terms},
-    protocol::{Credentials, Subject, is_token},
+    protocol::{Subject, is_token},
     servers::SERVERS_MAX,
 };
-use rustls::ClientConfig;
 
 use super::backlog::FleetForm;
+use crate::nats::NatsPlace;
 
-/// Where servers listen by default.
-const PORT: u16 = 4222;
 /// Bytes of a batch at the most: what a server as it comes takes is 1 MiB.
 pub const BATCH_BYTES_MAX: usize = 8 << 20;
 /// How long is waited behind a refusal at first, and at the most.
@@ -22,25 +21,6 @@ const REST_LEAST: Duration = Duration::from_millis(100);
 const REST_MOST: Duration = Duration::from_secs(5);
 /// How long is waited until a stream that is not there is looked for again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// A server that is connected to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FleetServer {
-    /// Its name or address.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Is it spoken to in TLS?
-    pub is_tls: bool,
-}
-
-impl fmt::Display for FleetServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, (open, close)) =
-            (if self.is_tls { "tls" } else { "nats" }, if self.host.contains(':') { ("[", "]") } else { ("", "") });
-        write!(f, "{scheme}://{open}{}{close}:{}", self.host, self.port)
-    }
-}
 
 /// A lane, and the event types that are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,12 +31,25 @@ pub struct FleetLane {
     pub event_types: Vec<Box<str>>,
 }
 
+/// Instead of an edge in a subject: all of them.
+pub const ALL_EDGES: &str = "all";
+/// Messages from the fleet that may be on their way into the event log.
+const TAKEN_MAX: usize = 256;
+
+/// What comes from the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FromFleetConfig {
+    /// The stream.
+    pub stream: String,
+    /// What its subjects begin with.
+    pub prefix: String,
+    /// Event types that are taken, as stored.
+    pub event_types: Vec<Box<str>>,
+}
+
 /// What a fleet's configuration says that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FleetConfigError {
-    /// No place of a server.
-    #[error("servers: {0:?} is no server: nats://HOST:PORT, or tls://HOST:PORT, is expected")]
-    Server(String),
     /// Too few or too many.
     #[error("servers are 1 to {SERVERS_MAX}, and not {0}")]
     Servers(usize),
@@ -77,6 +70,9 @@ pub enum FleetConfigError {
     /// In two lanes.
     #[error("event type {0} is in two lanes, and an event goes into one")]
     Twice(String),
+    /// The name that stands for all.
+    #[error("edge: {ALL_EDGES} stands for all edges in subjects that events of the fleet come by: give another name")]
+    All,
     /// Outside its bounds.
     #[error("{key} is {value}, and {from} to {to} is expected")]
     Range {
@@ -91,38 +87,13 @@ pub enum FleetConfigError {
     },
 }
 
-/// Reads the place of a server.
-///
-/// # Errors
-/// It is none.
-pub fn parse_server(text: &str) -> Result<FleetServer, FleetConfigError> {
-    let wrong = || FleetConfigError::Server(text.to_owned());
-    let (is_tls, place) = match text.trim().split_once("://") {
-        Some(("nats", place)) => (false, place),
-        Some(("tls", place)) => (true, place),
-        _ => return Err(wrong()),
-    };
-    let (host, port) = match place.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or_else(wrong)?;
-            (host, port.strip_prefix(':').or(port.is_empty().then_some("")).ok_or_else(wrong)?)
-        }
-        None => place.split_once(':').unwrap_or((place, "")),
-    };
-    let port = if port.is_empty() { PORT } else { port.parse().map_err(|_| wrong())? };
-    let is_host = !host.is_empty() && !host.contains(['/', '@', '?', '#', ' ']) && (place.starts_with('[') || !host.contains(':'));
-    if is_host && port > 0 { Ok(FleetServer { host: host.to_owned(), port, is_tls }) } else { Err(wrong()) }
-}
-
 /// What is forwarded where.
 #[derive(Clone, Debug)]
 pub struct FleetConfig {
-    /// Servers that are tried one after the other.
-    pub servers: Vec<FleetServer>,
-    /// What those in TLS are believed by.
-    pub tls: Option<Arc<ClientConfig>>,
-    /// Who we are.
-    pub credentials: Credentials,
+    /// Servers, and who we are.
+    pub place: NatsPlace,
+    /// What is taken from there; `None`: nothing.
+    pub from: Option<FromFleetConfig>,
     /// What all edges' subjects begin with.
     pub prefix: String,
     /// This edge's name.
@@ -151,8 +122,8 @@ impl FleetConfig {
     /// # Errors
     /// The first thing that cannot.
     pub fn check(&self) -> Result<(), FleetConfigError> {
-        if !(1..=SERVERS_MAX).contains(&self.servers.len()) {
-            return Err(FleetConfigError::Servers(self.servers.len()));
+        if !(1..=SERVERS_MAX).contains(&self.place.servers.len()) {
+            return Err(FleetConfigError::Servers(self.place.servers.len()));
         }
         if !(1..=LANES_MAX).contains(&self.lanes.len()) {
             return Err(FleetConfigError::Lanes(self.lanes.len()));
@@ -166,6 +137,7 @@ impl FleetConfig {
         for at in 0..self.lanes.len() {
             self.subject(at)?;
         }
+        self.check_from()?;
         let mut seen = std::collections::BTreeSet::new();
         if let Some(twice) = self.lanes.iter().flat_map(|lane| &lane.event_types).find(|event_type| !seen.insert(&**event_type)) {
             return Err(FleetConfigError::Twice(twice.to_string()));
@@ -181,6 +153,33 @@ impl FleetConfig {
             Some((key, value, from, to)) => Err(FleetConfigError::Range { key, value, from, to }),
             None => Ok(()),
         }
+    }
+
+    fn check_from(&self) -> Result<(), FleetConfigError> {
+        let Some(from) = &self.from else { return Ok(()) };
+        if !is_token(&from.stream) {
+            return Err(FleetConfigError::Name { key: "from_stream", name: from.stream.clone() });
+        }
+        if self.edge == ALL_EDGES {
+            return Err(FleetConfigError::All);
+        }
+        let subject = Subject::new(&format!("{}.{}", from.prefix, self.edge));
+        subject.map(drop).map_err(|error| FleetConfigError::Subject(error.to_string()))
+    }
+
+    /// What is taken from the fleet; `None`: nothing.
+    pub fn intake(&self) -> Option<IntakeSetup> {
+        let FromFleetConfig { stream, prefix, .. } = self.from.as_ref()?;
+        let subjects = [&*self.edge, ALL_EDGES].map(|to| format!("{prefix}.{to}.*"));
+        Some(IntakeSetup {
+            api: self.api(),
+            stream: stream.clone(),
+            consumer: IntakeSetup::consumer(&self.edge, subjects.into()),
+            creates: true,
+            taken_max: TAKEN_MAX,
+            answer_wait_max: self.answer_wait_max,
+            look_every: LOOK_EVERY,
+        })
     }
 
     /// The subject of a lane.
@@ -224,28 +223,6 @@ impl FleetConfig {
             batch_wait_max: self.batch_wait_max,
             rest_least: REST_LEAST,
             rest_most: REST_MOST,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_is_a_scheme_a_host_and_a_port() {
-        for (text, told) in [
-            ("nats://10.0.0.1:4223", "nats://10.0.0.1:4223"),
-            (" tls://hub.example ", "tls://hub.example:4222"),
-            ("nats://[::1]:5", "nats://[::1]:5"),
-            ("nats://[::1]", "nats://[::1]:4222"),
-        ] {
-            assert_eq!(parse_server(text).expect(text).to_string(), told);
-        }
-        for text in
-            ["", "hub:4222", "http://hub", "nats://", "nats://u:p@hub:4222", "nats://hub:0", "nats://hub:x", "nats://::1:5", "nats://[::1"]
-        {
-            assert_eq!(parse_server(text), Err(FleetConfigError::Server(text.to_owned())), "{text}");
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, io, sync::Arc};
 
-use bodkin_store::event_log::{Cursor, EventLogReader, Position};
+use bodkin_arrowhead::record::SystemId;
+use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record};
 
 use super::backlog::LaneBacklog;
-use crate::topics::RealTimeTopics;
+use crate::{replay::source, topics::RealTimeTopics};
 
 /// Records that are looked at in a turn, so that a connection is served beside a long backlog.
 const RECORDS_OF_TURN: usize = 4_096;
@@ -16,17 +17,23 @@ pub struct Selection {
     named: BTreeMap<Box<str>, usize>,
     /// Topics that are marked `fleet` and not named are in the first lane.
     topics: Arc<RealTimeTopics>,
+    /// As whose the fleet's own events are published here.
+    own: SystemId,
 }
 
 impl Selection {
-    /// Of the event types that are named for each lane, and the topics that are marked.
-    pub fn new<'e>(lanes: impl Iterator<Item = (usize, &'e str)>, topics: Arc<RealTimeTopics>) -> Self {
-        Self { named: lanes.map(|(lane, event_type)| (event_type.into(), lane)).collect(), topics }
+    /// Of the event types that are named for each lane, and the topics that are marked. What is published as `own` stays here: it has come from the fleet.
+    pub fn new<'e>(lanes: impl Iterator<Item = (usize, &'e str)>, topics: Arc<RealTimeTopics>, own: SystemId) -> Self {
+        Self { named: lanes.map(|(lane, event_type)| (event_type.into(), lane)).collect(), topics, own }
     }
 
-    /// The lane of an event type, as stored; `None`: it stays here.
-    pub fn lane_of(&self, event_type: &str) -> Option<usize> {
-        self.named.get(event_type).copied().or_else(|| self.topics.get(event_type).filter(|topic| topic.spec.fleet).map(|_| 0))
+    /// The lane of an event; `None`: it stays here.
+    pub fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
+        if source(record.id) == Some(self.own) {
+            return None;
+        }
+        let marked = || self.topics.get(record.topic).filter(|topic| topic.spec.fleet).map(|_| 0);
+        self.named.get(record.topic).copied().or_else(marked)
     }
 }
 
@@ -64,7 +71,7 @@ impl Follower {
             };
             Self::miss(&mut self.expected, record.position, lanes);
             self.expected = Position(record.position.0 + 1);
-            if let Some(lane) = self.selection.lane_of(record.topic) {
+            if let Some(lane) = self.selection.lane_of(&record) {
                 let bytes = lanes[lane].offer(&record);
                 if bytes > 0 {
                     grown(lane, bytes);

@@ -11,10 +11,8 @@ use bodkin_nats::{
     protocol::{Headers, Message, Subject},
 };
 
-use super::{
-    config::{FleetConfig, FleetServer},
-    connection::Connection,
-};
+use super::config::FleetConfig;
+use crate::nats::{Connection, NatsServer, inbox};
 
 /// For the whole of it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,7 +52,7 @@ pub struct FleetStream {
 }
 
 impl From<StreamInfo> for FleetStream {
-    fn from(StreamInfo { config, state }: StreamInfo) -> Self {
+    fn from(StreamInfo { config, state, .. }: StreamInfo) -> Self {
         let unusable = if config.no_ack { Some("it acknowledges nothing (no_ack)") } else { config.sealed.then_some("it is sealed") };
         Self {
             replicas: config.num_replicas,
@@ -70,6 +68,8 @@ impl From<StreamInfo> for FleetStream {
 struct Looking {
     client: Client,
     connection: Connection,
+    /// Its socket raises events there.
+    poll: mio::Poll,
     begun: Instant,
     /// What was refused outside of an answer.
     words: Option<String>,
@@ -103,7 +103,8 @@ impl Looking {
             }
             self.client.take_out(self.connection.out());
             self.connection.write().map_err(|error| error.to_string())?;
-            self.connection.wait(Duration::from_millis(20)).map_err(|error| error.to_string())?;
+            // Whatever ends the wait, it is looked again.
+            let _ = self.poll.poll(&mut mio::Events::with_capacity(4), Some(Duration::from_millis(20)));
         }
     }
 
@@ -129,17 +130,18 @@ impl FleetConfig {
     ///
     /// # Errors
     /// It is not reached, or does not take who we are.
-    pub fn look(&self, server: &FleetServer) -> Result<FleetLook, String> {
-        let connection = Connection::open(server, self.tls.as_ref()).map_err(|error| error.to_string())?;
+    pub fn look(&self, server: &NatsServer) -> Result<FleetLook, String> {
+        let poll = mio::Poll::new().map_err(|error| error.to_string())?;
+        let connection = Connection::open(server, self.place.tls.as_ref(), poll.registry()).map_err(|error| error.to_string())?;
         let options = Options {
             name: format!("bodkin doctor for {}", self.edge),
-            credentials: self.credentials.clone(),
-            inbox: super::inbox(),
+            credentials: self.place.credentials.clone(),
+            inbox: inbox(),
             is_encrypted: server.is_tls,
             greeting_wait_max: PATIENCE / 2,
             silence_max: PATIENCE,
         };
-        let mut looking = Looking { client: Client::new(options, Duration::ZERO), connection, begun: Instant::now(), words: None };
+        let mut looking = Looking { client: Client::new(options, Duration::ZERO), connection, poll, begun: Instant::now(), words: None };
         let (name, version) = looking.until(|client, _| {
             let info = client.info().filter(|_| client.is_open())?;
             Some((info.server.clone(), info.version.clone()))

@@ -1,11 +1,13 @@
 //! What is told of forwarding: read by anybody, written by the thread that forwards.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
 };
 
 use serde::Serialize;
+
+use super::back::{BackState, BackView};
 
 /// What became of a lane's events since the start.
 #[derive(Debug, Default)]
@@ -45,6 +47,8 @@ pub struct FleetState {
     pub stream: String,
     /// Its lanes.
     pub lanes: Vec<LaneState>,
+    /// What is told of events that come from there; `None`: none do.
+    pub back: Option<Arc<BackState>>,
     /// Connections that a server has greeted.
     pub connections: AtomicU64,
     /// Is the stream there, and taking events?
@@ -99,9 +103,11 @@ pub struct FleetView {
     trouble: Option<String>,
     told: Option<StreamTold>,
     lanes: Vec<LaneView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_fleet: Option<BackView>,
 }
 
-fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every assignment leaves it whole.
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -144,8 +150,8 @@ impl LaneState {
 
 impl FleetState {
     /// Of an edge that has forwarded nothing.
-    pub fn new(edge: String, stream: String, lanes: Vec<LaneState>) -> Self {
-        Self { edge, stream, lanes, ..Self::default() }
+    pub fn new(edge: String, stream: String, lanes: Vec<LaneState>, back: Option<Arc<BackState>>) -> Self {
+        Self { edge, stream, lanes, back, ..Self::default() }
     }
 
     /// A connection is there, or is not.
@@ -187,6 +193,7 @@ impl FleetState {
             trouble: lock(&self.trouble).clone(),
             told: *lock(&self.told),
             lanes: self.lanes.iter().map(LaneState::view).collect(),
+            from_fleet: self.back.as_ref().map(|back| back.view()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Number;
-use crate::fleet::{FleetState, LaneState};
+use crate::fleet::{BackState, FleetState, LaneState};
 
 fn sum(fleet: &FleetState, number: fn(&LaneState) -> &AtomicU64) -> u64 {
     fleet.lanes.iter().map(|lane| number(lane).load(Relaxed)).sum()
@@ -38,5 +38,41 @@ pub(super) fn counters(fleet: &FleetState) -> [Number; 6] {
             sum(fleet, |lane| &lane.lost_by_stream),
         ),
         ("bodkin_fleet_connections_total", "Connections that servers of the fleet have greeted.", fleet.connections.load(Relaxed)),
+    ]
+}
+
+/// How what comes from the fleet is now.
+pub(super) fn back_gauges(back: &BackState) -> [Number; 2] {
+    [
+        ("bodkin_from_fleet_connected", "1 while events of the fleet come here.", u64::from(back.is_connected.load(Relaxed))),
+        (
+            "bodkin_from_fleet_under_way_events",
+            "Events of the fleet that have come and are not in the event log yet.",
+            back.under_way.load(Relaxed),
+        ),
+    ]
+}
+
+/// What has come since the start.
+pub(super) fn back_counters(back: &BackState) -> [Number; 6] {
+    [
+        ("bodkin_from_fleet_taken_total", "Events of the fleet that were published here.", back.taken.load(Relaxed)),
+        ("bodkin_from_fleet_repeated_total", "Messages of the fleet that came again and were known.", back.repeated.load(Relaxed)),
+        (
+            "bodkin_from_fleet_passed_over_total",
+            "Messages for all edges that were none of this one's: of other event types, or made here.",
+            back.passed.load(Relaxed),
+        ),
+        ("bodkin_from_fleet_refused_total", "Messages of the fleet that can never be published here.", back.refused.load(Relaxed)),
+        (
+            "bodkin_from_fleet_lost_total",
+            "Messages that the fleet's stream has let go of before they came, at the most.",
+            back.lost.load(Relaxed),
+        ),
+        (
+            "bodkin_from_fleet_connections_total",
+            "Connections for them that servers of the fleet have greeted.",
+            back.connections.load(Relaxed),
+        ),
     ]
 }

@@ -5,7 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use bodkin_arrowhead::shared_event::Account;
 
 use super::{Monitor, Number, disk, fleet, quality, relay, tunnel};
-use crate::{fleet::FleetState, gatekeeper::DialogueCounts, pair::PairHandle, shared, stall::Guarantee};
+use crate::{
+    fleet::{BackState, FleetState},
+    gatekeeper::DialogueCounts,
+    pair::PairHandle,
+    shared,
+    stall::Guarantee,
+};
 
 impl Monitor {
     /// What stands at some value just now and has no label.
@@ -117,10 +123,15 @@ impl Monitor {
         let gauges = gauges.chain([self.graphs_suspended(), self.graph_links_down()]).chain(self.certificates_end());
         let standing = self.store.standing();
         let gauges = gauges.chain(standing.iter().flat_map(shared::gauges)).chain(quality::gauges(&self.api.control.qualities));
-        let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges));
+        let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges)).chain(self.way_back().flat_map(fleet::back_gauges));
         let gauges = gauges.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.gauges()));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
         gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
+    }
+
+    /// The same of what comes from the fleet.
+    fn way_back(&self) -> impl Iterator<Item = &BackState> {
+        self.forwarding().filter_map(|fleet| fleet.back.as_deref())
     }
 
     /// What is told of forwarding to the fleet's stream, by the node that does it.
@@ -172,6 +183,7 @@ impl Monitor {
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
         let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
+        let counted = counted.chain(self.way_back().flat_map(fleet::back_counters));
         let counted = counted.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.counters()));
         let standing = self.store.standing();
         counted

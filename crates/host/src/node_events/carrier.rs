@@ -1,45 +1,37 @@
 //! Carries a connection to NATS: what was accepted here goes out, and what other nodes send goes to the shard.
 
 use std::{
+    collections::VecDeque,
     io,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::*},
+        mpsc,
+    },
+    time::Duration,
 };
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::EventId;
 use bodkin_nats::{
     client::{Client, Event, Fault, NotTaken, Options},
-    protocol::{Headers, Message as NatsMessage, Subject},
-    servers::{Pause, Servers},
+    protocol::{Headers, Message as NatsMessage, Subject, token_of},
+    servers::Pause,
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    sync::{mpsc, oneshot},
-    time::{sleep, timeout},
-};
+use tokio::sync::oneshot;
 
-use super::{Crossing, NatsPlace, NodeEvent, Outgoing, account::Account, token};
+use super::{Crossing, NodeEvent, Outgoing, account::Account};
 use crate::{
     inbox::{Inbox, Message},
-    probe::random_part,
+    nats::{Line, NatsPlace, Speaker},
 };
 
-/// Connecting to a server.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
-/// For a server's greeting.
-const GREETING_TIME_MAX: Duration = Duration::from_secs(5);
-/// Without a sign of life a server is asked for one, and given up after as long again.
-const SILENCE_MAX: Duration = Duration::from_secs(5);
-/// For the server to take what was written.
-const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Between tries to connect: events wait meanwhile, as far as they have room.
 const PAUSE: Pause = Pause { least: Duration::from_millis(100), most: Duration::from_secs(2) };
-/// Bytes that are read at a time; their events are one message to the shard.
-const READ_BYTES: usize = 64 * 1024;
-/// Bytes that are written at a time, beyond which the next event waits.
-const WRITE_BYTES: usize = 256 * 1024;
+/// Bytes that are sent at a time, beyond which the next event waits.
+const SENT_BYTES: usize = 256 * 1024;
+/// How long a node that stops waits for the thread, which may be in the middle of connecting.
+const END_MAX: Duration = Duration::from_secs(2);
 
 /// Who has accepted the event: the name of its node's.
 const NODE: &str = "Bodkin-Node";
@@ -48,182 +40,224 @@ const EVENT: &str = "Bodkin-Event";
 /// When, in nanoseconds since 1970.
 const TIME: &str = "Bodkin-Time";
 
-/// Why a connection is at its end.
-#[derive(Debug, thiserror::Error)]
-enum End {
-    #[error(transparent)]
-    System(#[from] io::Error),
-    #[error(transparent)]
-    Fault(#[from] Fault),
-    #[error("the server has closed the connection")]
-    Closed,
-    #[error("the server takes nothing, or is not reached, for {} s", .0.as_secs())]
-    Slow(Duration),
-    #[error("the server is about to go")]
-    Leaving,
+/// The thread that carries events between this node and NATS.
+#[derive(Debug)]
+pub struct NodeEvents {
+    stops: Arc<AtomicBool>,
+    outgoing: Arc<Inbox<Outgoing>>,
+    /// Closed when it has ended.
+    ended: mpsc::Receiver<()>,
 }
 
-/// What carries events between this node and NATS.
-pub struct Carrier {
-    place: NatsPlace,
-    /// All events of the cloud are one token below it.
-    subject: Subject,
-    /// This node's name.
-    node: String,
-    crossing: Crossing,
-    waiting: mpsc::Receiver<Outgoing>,
-    inbox: Arc<Inbox>,
-    account: Account,
-    started: Instant,
-}
-
-impl Carrier {
-    /// Of this node, in this cloud, both of whose names are tokens of a subject; with it the shard's end.
-    pub fn new(place: NatsPlace, cloud: &str, node: &str, inbox: Arc<Inbox>) -> (Self, Crossing) {
+impl NodeEvents {
+    /// Begins to carry events of this node in this cloud, both of whose names are tokens of a subject; with it the shard's end.
+    ///
+    /// # Errors
+    /// The system has no thread or no poll for it.
+    pub fn start(place: NatsPlace, cloud: &str, node: &str, inbox: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
         let subject = Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits");
-        let (crossing, waiting) = Crossing::new();
-        let carrier = Self {
-            place,
+        let line = Line::new(format!("bodkin node {node}"), place, PAUSE)?;
+        let crossing = Crossing::new(line.waker()?);
+        let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
+        let node_events = Self { stops: stops.clone(), outgoing: crossing.outgoing.clone(), ended };
+        let exchange = Exchange {
             subject,
             node: node.to_owned(),
             crossing: crossing.clone(),
-            waiting,
-            inbox,
+            waiting: VecDeque::new(),
+            client: None,
             account: Account::default(),
-            started: Instant::now(),
+            heard: Vec::new(),
+            is_leaving: false,
+            is_told: false,
         };
-        (carrier, crossing)
+        let carrier = Carrier { line, exchange, inbox, stops };
+        std::thread::Builder::new().name("node-events".into()).spawn(move || {
+            carrier.run();
+            drop(ending);
+        })?;
+        Ok((node_events, crossing))
     }
 
-    /// Runs until it is aborted.
-    pub async fn run(mut self) {
-        let mut servers = Servers::new(self.place.servers.len(), PAUSE);
-        let mut is_told = false;
-        loop {
-            let random = random_part(Duration::from_nanos(u32::MAX.into())).as_nanos();
-            let (at, pause) = servers.next(u32::try_from(random).unwrap_or(u32::MAX));
-            sleep(pause).await;
-            let (host, port) = self.place.servers[at].clone();
-            let Err(end) = self.carry((&host, port), &mut servers, &mut is_told).await;
-            self.crossing.counts.is_connected.store(false, Relaxed);
-            self.crossing.counts.losses.fetch_add(1, Relaxed);
-            if !std::mem::replace(&mut is_told, true) {
-                tracing::error!(host, port, error = %end, "NATS is not reached: live subscribers at other nodes do not hear what is published here, and those here not what is published there");
-            }
+    /// Ends the thread, which sends nothing more. Waits for it, so it is not for a thread that serves others.
+    pub fn stop(self) {
+        self.stops.store(true, Release);
+        self.outgoing.wake();
+        if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("the thread that carries events between nodes is still connecting, and is left");
         }
     }
+}
 
-    /// One connection, to its end.
-    async fn carry(&mut self, server: (&str, u16), servers: &mut Servers, is_told: &mut bool) -> Result<std::convert::Infallible, End> {
-        let connected = timeout(CONNECT_TIME_MAX, TcpStream::connect(server)).await;
-        let mut stream = connected.map_err(|_| End::Slow(CONNECT_TIME_MAX))??;
-        stream.set_nodelay(true)?;
-        let mut client = Client::new(self.options(), self.started.elapsed()).listening_below(self.subject.clone());
-        let (mut read, mut write, mut events) = (vec![0; READ_BYTES], Vec::new(), Vec::new());
-        loop {
-            let beat = client.beat(self.started.elapsed(), &mut events)?;
-            client.take_out(&mut write);
-            if !write.is_empty() {
-                timeout(WRITE_TIME_MAX, stream.write_all(&write)).await.map_err(|_| End::Slow(WRITE_TIME_MAX))??;
-                write.clear();
+struct Carrier {
+    line: Line,
+    exchange: Exchange,
+    inbox: Arc<Inbox>,
+    stops: Arc<AtomicBool>,
+}
+
+impl Carrier {
+    fn run(mut self) {
+        while !self.stops.load(Acquire) {
+            let turned = self.line.turn(&mut self.exchange);
+            if self.exchange.client.as_ref().is_some_and(Client::is_open) {
+                self.line.reached();
             }
-            tokio::select! {
-                bytes = stream.read(&mut read) => {
-                    let bytes = bytes?;
-                    if bytes == 0 {
-                        return Err(End::Closed);
-                    }
-                    client.receive(&read[..bytes], self.started.elapsed(), &mut events)?;
+            self.hand_over();
+            let next = turned.unwrap_or_else(|end| {
+                let counts = &self.exchange.crossing.counts;
+                counts.is_connected.store(false, Relaxed);
+                counts.losses.fetch_add(1, Relaxed);
+                if !std::mem::replace(&mut self.exchange.is_told, true) {
+                    tracing::error!(server = %end.server, error = %end.error, "NATS is not reached: live subscribers at other nodes do not hear what is published here, and those here not what is published there");
                 }
-                Some(event) = self.waiting.recv(), if client.is_open() => self.send_all(&mut client, event),
-                () = sleep(beat.saturating_sub(self.started.elapsed())) => {}
-            }
-            let mut heard = Vec::new();
-            for event in events.drain(..) {
-                match event {
-                    Event::Open => {
-                        servers.reached();
-                        self.crossing.counts.is_connected.store(true, Relaxed);
-                        *is_told = false;
-                        tracing::info!(host = server.0, port = server.1, subject = %self.subject, "events go to the other nodes, and theirs come, by NATS");
-                    }
-                    Event::Heard(message) => heard.extend(self.heard(&message)),
-                    Event::Refused(words) => {
-                        tracing::error!(
-                            words,
-                            "NATS refuses what goes from node to node: let its user publish and subscribe below the subject"
-                        );
-                    }
-                    Event::Leaving => return Err(End::Leaving),
-                    Event::Answer(..) | Event::NobodyListens(_) | Event::NoAnswer(_) => unreachable!("nothing is asked"),
-                }
-            }
-            self.hand_over(heard).await;
-        }
-    }
-
-    fn options(&self) -> Options {
-        Options {
-            name: format!("bodkin node {}", self.node),
-            credentials: self.place.credentials.clone(),
-            // Nothing is asked, so nothing is answered.
-            inbox: Subject::new(&format!("_INBOX.{}", self.node)).expect("a node's name is a token"),
-            is_encrypted: false,
-            greeting_wait_max: GREETING_TIME_MAX,
-            silence_max: SILENCE_MAX,
-        }
-    }
-
-    /// Sends an event, and what waits behind it as far as it is written at once.
-    fn send_all(&mut self, client: &mut Client, first: Outgoing) {
-        let mut next = Some(first);
-        let mut bytes = 0;
-        while let Some(event) = next {
-            bytes += event.json.len();
-            self.send(client, &event);
-            next = if bytes < WRITE_BYTES { self.waiting.try_recv().ok() } else { None };
-        }
-    }
-
-    fn send(&self, client: &mut Client, Outgoing { event_type, id, time, json }: &Outgoing) {
-        let counts = &self.crossing.counts;
-        counts.waiting_bytes.fetch_sub(json.len(), Relaxed);
-        let headers = Headers::default().with(NODE, &self.node).with(EVENT, id).with(TIME, time.unix_nanos());
-        let sent = Subject::new(&format!("{}.{}", self.subject, token(event_type))).map(|subject| client.publish(&subject, &headers, json));
-        match sent {
-            Ok(Ok(())) => counts.sent.fetch_add(1, Relaxed),
-            Ok(Err(NotTaken::TooLong { .. } | NotTaken::Full | NotTaken::Closed)) | Err(_) => counts.unsent.fetch_add(1, Relaxed),
-        };
-    }
-
-    /// The event of a message, unless it came before; one that is none is counted.
-    fn heard(&mut self, message: &NatsMessage) -> Option<NodeEvent> {
-        let counts = &self.crossing.counts;
-        let taken = read(message).and_then(|(node, event)| {
-            let missing = self.account.take(node, &message.subject, event.source, event.incarnation, event.sequence)?;
-            Some(NodeEvent { missing, ..event })
-        });
-        match &taken {
-            Some(event) => {
-                counts.heard.fetch_add(1, Relaxed);
-                counts.missing.fetch_add(event.missing, Relaxed);
-            }
-            None => {
-                counts.refused.fetch_add(1, Relaxed);
+                Duration::ZERO
+            });
+            if let Err(error) = self.line.wait(next) {
+                tracing::error!(%error, "the thread between nodes cannot wait for its connection");
+                std::thread::sleep(PAUSE.least);
             }
         }
-        taken
     }
 
     /// Has the shard deliver events; more are read when it has.
-    async fn hand_over(&self, events: Vec<NodeEvent>) {
+    fn hand_over(&mut self) {
+        let events = std::mem::take(&mut self.exchange.heard);
         if events.is_empty() {
             return;
         }
         let (done, delivered) = oneshot::channel();
         self.inbox.post(Message::FromNodes { events, done });
         // A shard that has ended delivers nothing.
-        let _ = delivered.await;
+        let _ = delivered.blocking_recv();
+    }
+}
+
+/// What is said over the line.
+struct Exchange {
+    /// All events of the cloud are one token below it.
+    subject: Subject,
+    /// This node's name.
+    node: String,
+    crossing: Crossing,
+    /// Events that were taken from the shard and are not sent.
+    waiting: VecDeque<Outgoing>,
+    client: Option<Client>,
+    account: Account,
+    /// Events for the shard.
+    heard: Vec<NodeEvent>,
+    is_leaving: bool,
+    /// That NATS is away was told.
+    is_told: bool,
+}
+
+impl Speaker for Exchange {
+    fn connected(&mut self, options: Options, now: Duration) {
+        self.client = Some(Client::new(options, now).listening_below(self.subject.clone()));
+        self.is_leaving = false;
+    }
+
+    fn disconnected(&mut self) {
+        self.client = None;
+    }
+
+    fn receive(&mut self, bytes: &[u8], now: Duration) -> Result<(), Fault> {
+        let Some(client) = &mut self.client else { return Ok(()) };
+        let mut events = Vec::new();
+        let received = client.receive(bytes, now, &mut events);
+        self.take(events);
+        received
+    }
+
+    fn step(&mut self, now: Duration, has_room: bool) -> Result<Duration, Fault> {
+        let Some(client) = &mut self.client else { return Ok(Duration::MAX) };
+        let next = client.beat(now, &mut Vec::new())?;
+        if !client.is_open() || !has_room {
+            return Ok(next);
+        }
+        if self.waiting.is_empty() {
+            let mut taken = Vec::new();
+            self.crossing.outgoing.take(&mut taken);
+            self.waiting.extend(taken);
+        }
+        Ok(if self.send_some() { now } else { next })
+    }
+
+    fn take_out(&mut self, out: &mut Vec<u8>) {
+        if let Some(client) = &mut self.client {
+            client.take_out(out);
+        }
+    }
+
+    fn leaves(&mut self) -> bool {
+        self.is_leaving
+    }
+}
+
+impl Exchange {
+    fn take(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Open => {
+                    self.crossing.counts.is_connected.store(true, Relaxed);
+                    self.is_told = false;
+                    let server = self.client.as_ref().and_then(Client::info).map(|info| info.server.as_str());
+                    tracing::info!(server, subject = %self.subject, "events go to the other nodes, and theirs come, by NATS");
+                }
+                Event::Heard(_, message) => self.hear(&message),
+                Event::Refused(words) => {
+                    tracing::error!(
+                        words,
+                        "NATS refuses what goes from node to node: let its user publish and subscribe below the subject"
+                    );
+                }
+                Event::Leaving => self.is_leaving = true,
+                Event::Answer(..) | Event::NobodyListens(_) | Event::NoAnswer(_) => unreachable!("nothing is asked"),
+            }
+        }
+    }
+
+    /// Sends events as far as they are written at once; true: more wait.
+    fn send_some(&mut self) -> bool {
+        let mut bytes = 0;
+        while bytes < SENT_BYTES {
+            let Some(event) = self.waiting.pop_front() else { return false };
+            bytes += event.json.len();
+            self.send(&event);
+        }
+        !self.waiting.is_empty()
+    }
+
+    fn send(&mut self, event: &Outgoing) {
+        let Outgoing { event_type, id, time, json } = event;
+        let (counts, client) = (&self.crossing.counts, self.client.as_mut().expect("it is open"));
+        self.crossing.sends(event);
+        let headers = Headers::default().with(NODE, &self.node).with(EVENT, id).with(TIME, time.unix_nanos());
+        let sent =
+            Subject::new(&format!("{}.{}", self.subject, token_of(event_type))).map(|subject| client.publish(&subject, &headers, json));
+        match sent {
+            Ok(Ok(())) => counts.sent.fetch_add(1, Relaxed),
+            Ok(Err(NotTaken::TooLong { .. } | NotTaken::Full | NotTaken::Closed)) | Err(_) => counts.unsent.fetch_add(1, Relaxed),
+        };
+    }
+
+    /// Notes the event of a message, unless it came before; one that is none is counted.
+    fn hear(&mut self, message: &NatsMessage) {
+        let counts = &self.crossing.counts;
+        let taken = read(message).and_then(|(node, event)| {
+            let missing = self.account.take(node, &message.subject, event.source, event.incarnation, event.sequence)?;
+            Some(NodeEvent { missing, ..event })
+        });
+        match taken {
+            Some(event) => {
+                counts.heard.fetch_add(1, Relaxed);
+                counts.missing.fetch_add(event.missing, Relaxed);
+                self.heard.push(event);
+            }
+            None => {
+                counts.refused.fetch_add(1, Relaxed);
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     gatekeeper::Gatekeeper,
     gateway::{Gateway, SecureEnds},
     inbox::Inbox,
-    node_events::{Carrier, Crossing},
+    node_events::{Crossing, NodeEvents},
     relay::{Dialer, Relays},
     security::{Security, Trust},
     trace::{Traces, exporter::Exporter},
@@ -52,9 +52,14 @@ pub(super) fn traces(config: &HostConfig, trust: Option<&Trust>) -> (Option<Arc<
 }
 
 /// What carries events between the nodes of a shared database, and the shard's end of it, where that is configured.
-pub(super) fn node_events(config: &HostConfig, store: &Store, inbox: &Arc<Inbox>) -> Option<(Carrier, Crossing)> {
-    let (node, cloud) = store.shared_names()?;
-    Some(Carrier::new(config.nats.clone()?, cloud, node, inbox.clone()))
+pub(super) fn node_events(
+    config: &HostConfig,
+    store: &Store,
+    inbox: &Arc<Inbox>,
+) -> Result<(Option<NodeEvents>, Option<Crossing>), StartError> {
+    let (Some((node, cloud)), Some(place)) = (store.shared_names(), config.nats.clone()) else { return Ok((None, None)) };
+    let (node_events, crossing) = NodeEvents::start(place, cloud, node, inbox.clone())?;
+    Ok((Some(node_events), Some(crossing)))
 }
 
 /// The Gateway, in a cloud that has one. Relays know the Gatekeeper's key of each cloud, so that is what it shows them, on connections of its own: what a tunnel

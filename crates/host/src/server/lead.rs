@@ -14,7 +14,7 @@ use crate::{
     destination::Destinations,
     disk::DataDisk,
     dns_sd::{self, DnsSdCounts},
-    fleet::{Fleet, FleetState},
+    fleet::{Fleet, FleetState, WayBack},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
     graph::{self, Deployer},
@@ -67,6 +67,8 @@ pub(super) struct Leading {
     audit_copies: Task<()>,
     /// Forwards events to the fleet's stream.
     fleet: Option<Fleet>,
+    /// Takes events of the fleet.
+    way_back: Option<WayBack>,
 }
 
 /// Opens the database that this node writes: its own, or one that it shares with others.
@@ -135,9 +137,10 @@ impl Lead {
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
         jobs.extend(ledger.map(tokio::spawn));
-        let fleet = self.forward()?;
+        let (fleet, way_back) = self.forward()?.unzip();
         Ok(Leading {
             fleet,
+            way_back: way_back.flatten(),
             jobs,
             log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
             checkpoint,
@@ -169,11 +172,14 @@ impl Lead {
         Ok(())
     }
 
-    /// Has events go on to the fleet's stream, where there is one.
-    fn forward(&self) -> Result<Option<Fleet>, StartError> {
+    /// Has events go on to the fleet's stream, and come from there, where there is one.
+    fn forward(&self) -> Result<Option<(Fleet, Option<WayBack>)>, StartError> {
         let (Some(config), Some(log), Some(state)) = (&self.config.fleet, &self.log, &self.fleet) else { return Ok(None) };
-        let started = Fleet::start(config.clone(), &self.config.data, log, self.topics.clone(), state.clone());
-        started.map(Some).map_err(StartError::Fleet)
+        let own = own_services::event_handler(&self.store.snapshot()).expect("the core systems were registered");
+        let data = &self.config.data;
+        let fleet = Fleet::start(config.clone(), data, log, self.topics.clone(), state.clone(), own).map_err(StartError::Fleet)?;
+        let way_back = state.back.clone().map(|back| WayBack::start(config.clone(), data, log.clone(), (self.inbox.clone(), own), back));
+        Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
 
     /// Measures providers, where quality of service is managed.
@@ -198,6 +204,10 @@ impl Leading {
 
     /// Writes down where deliveries are.
     pub async fn end(self) {
+        if let Some(way_back) = self.way_back {
+            // What was taken and not acknowledged comes again.
+            let _ = tokio::task::spawn_blocking(|| way_back.stop()).await;
+        }
         if let Some(fleet) = self.fleet {
             // It has written what it had to, or is left.
             let _ = tokio::task::spawn_blocking(|| fleet.stop()).await;

@@ -294,17 +294,26 @@ impl Shard {
 
     /// Offers the broker a result, in the stream that it is named in.
     pub(super) fn accept_derived(&mut self, name: EventId, created_ns: u64, terms: &Terms) -> Result<Accepted, NotTaken> {
+        let accepted = self.accept_named(name, created_ns, terms);
+        if let Err(NotTaken::Broker(Refusal::Full { .. })) = accepted {
+            // It does not come again: those behind it are not to wait for it.
+            let EventId { publisher, incarnation, topic, sequence } = name;
+            if let Some(stream) = self.broker.stream(&StreamIdentity { topic, publisher, incarnation }) {
+                let given_up = Input::Resumed { stream, from: Sequence(sequence.0 + 1), to: sequence };
+                self.broker.step(self.clock.broker(), given_up, &mut self.outputs);
+            }
+        }
+        accepted
+    }
+
+    /// Offers the broker an event that has its name already.
+    pub(super) fn accept_named(&mut self, name: EventId, created_ns: u64, terms: &Terms) -> Result<Accepted, NotTaken> {
         let EventId { publisher, incarnation, topic, sequence } = name;
         let identity = StreamIdentity { topic, publisher, incarnation };
         let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
         let created = self.clock.local_of_utc_ns(created_ns);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
         let accepted = self.broker.accept(self.clock.broker(), stream, event);
-        if let Err(Refusal::Full { .. }) = accepted {
-            // It does not come again: those behind it are not to wait for it.
-            let given_up = Input::Resumed { stream, from: Sequence(sequence.0 + 1), to: sequence };
-            self.broker.step(self.clock.broker(), given_up, &mut self.outputs);
-        }
         self.publishers.heard(stream, self.clock.now);
         accepted.map_err(NotTaken::Broker)
     }

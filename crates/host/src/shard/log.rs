@@ -6,7 +6,7 @@ use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
 use bodkin_store::event_log::{Position, Record, batch};
 
-use super::{ConnectionKey, Phase, Shard, zmtp::LinkKey};
+use super::{ConnectionKey, Phase, Shard, from_fleet::FleetMessage, zmtp::LinkKey};
 use crate::{
     answer::{Answer, Refusal},
     pair::{
@@ -27,6 +27,8 @@ pub(super) enum Waiting {
     Link(LinkKey),
     /// That of a stream, which is told that everything up to here is covered.
     Stream(StreamIdentity, Sequence),
+    /// The fleet, which acknowledges a message of its stream.
+    Fleet(FleetMessage),
 }
 
 /// What waits for a disk.
@@ -156,6 +158,7 @@ impl Shard {
                 Waiting::Connection(key) => self.answered(key, &Refusal::from(error.clone()).into()),
                 Waiting::Link(key) => self.answer_link(key, Err(&error)),
                 Waiting::Stream(stream, through) => self.tell_not_kept(stream, through, &error),
+                Waiting::Fleet(message) => self.answer_fleet(message, Err(&error)),
             }
         }
     }
@@ -169,6 +172,7 @@ impl Shard {
                 Waiting::Connection(key) => self.answered(key, &Answer::empty(200)),
                 Waiting::Link(key) => self.answer_link(key, Ok(())),
                 Waiting::Stream(stream, through) => self.endpoint.runs.cover(stream, through),
+                Waiting::Fleet(message) => self.answer_fleet(message, Ok(())),
             }
         }
     }

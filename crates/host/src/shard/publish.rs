@@ -43,6 +43,8 @@ pub(super) enum Numbering {
     Publisher(Numbered),
     /// After the event that a graph has made it of.
     Derived(EventId),
+    /// By the fleet's stream, which brings it again until it is acknowledged.
+    Fleet(EventId),
 }
 
 /// What became of an event that may be published.
@@ -154,7 +156,9 @@ impl Shard {
         match (real_time, numbering) {
             (Some(topic), numbering) => self.keep(topic, publication, numbering),
             (None, Numbering::Ours(_)) => self.deliver(snapshot, publication, None).map(Published::AtOnce),
-            (None, Numbering::Derived(name)) => self.deliver(snapshot, publication, Some(name)).map(Published::AtOnce),
+            (None, Numbering::Derived(name) | Numbering::Fleet(name)) => {
+                self.deliver(snapshot, publication, Some(name)).map(Published::AtOnce)
+            }
             (None, Numbering::Publisher(numbered)) => self.deliver_numbered(snapshot, publication, &numbered),
         }
     }

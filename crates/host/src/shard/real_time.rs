@@ -10,8 +10,8 @@ use std::{
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
-    Accepted, Epoch, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity, Terms,
-    TopicId, Work,
+    Accepted, Epoch, EventId, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity,
+    Terms, TopicId, Work,
     timing::{Nanos, Wish},
     topic::Coverage,
 };
@@ -19,6 +19,7 @@ use bodkin_store::event_log::Record;
 
 use super::{
     Kept, Phase, Receiver, Shard, Waiting,
+    from_fleet::FleetMessage,
     not_taken::NotTaken,
     publish::{Numbering, Published},
     traced::Dispatching,
@@ -153,6 +154,8 @@ impl Shard {
             Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
             Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),
             Numbering::Derived(name) => self.accept_derived(*name, publication.facts().time.unix_nanos(), &terms),
+            // Its deadline begins when it comes here, however long it has waited for the edge to be reached.
+            Numbering::Fleet(name) => self.accept_named(*name, self.clock.utc.unix_nanos(), &terms),
         };
         if let (Ok(_), Numbering::Publisher(numbered)) = (&accepted, &numbering) {
             self.publisher_is_heard(numbered.created(), numbered.is_resent());
@@ -168,6 +171,7 @@ impl Shard {
                 self.context.counts.published.fetch_add(1, Relaxed);
                 let waiting = match numbering {
                     Numbering::Ours(waiting) => waiting,
+                    Numbering::Fleet(EventId { incarnation, sequence, .. }) => Some(Waiting::Fleet(FleetMessage { incarnation, sequence })),
                     Numbering::Publisher(_) | Numbering::Derived(_) => None,
                 };
                 let taken_ns = self.taken_ns();
@@ -281,7 +285,7 @@ impl Shard {
     }
 
     /// Hands a dispatched event to the graphs that read its topic, once: it may be dispatched again to who was behind.
-    fn supply_graphs(&mut self, slot: SlotId, event: bodkin_broker::EventId, created: bodkin_broker::Instant) {
+    fn supply_graphs(&mut self, slot: SlotId, event: EventId, created: bodkin_broker::Instant) {
         self.supply_subscribed(slot, event, created);
         if !self.graphs.reads(event.topic) || std::mem::replace(&mut self.real_time.kept[slot.index()].is_supplied, true) {
             return;
@@ -293,13 +297,7 @@ impl Shard {
     }
 
     /// Hands a dispatched event over, and answers its publisher if this is the first time.
-    fn dispatched(
-        &mut self,
-        (slot, stream): (SlotId, StreamId),
-        event: bodkin_broker::EventId,
-        created: bodkin_broker::Instant,
-        is_late: bool,
-    ) {
+    fn dispatched(&mut self, (slot, stream): (SlotId, StreamId), event: EventId, created: bodkin_broker::Instant, is_late: bool) {
         let dispatching = self.begin_kept_dispatch(slot);
         let topic = self.real_time.topics.of_kept(event.topic);
         topic.counts.dispatched.fetch_add(1, Relaxed);
@@ -332,7 +330,7 @@ impl Shard {
             self.is_under_way(stream, event);
         }
         if is_durable {
-            let bodkin_broker::EventId { publisher, incarnation, topic, sequence } = event;
+            let EventId { publisher, incarnation, topic, sequence } = event;
             self.promise_logged(StreamIdentity { topic, publisher, incarnation }, sequence);
         }
         let synced_at = position.filter(|_| is_durable);
@@ -349,6 +347,7 @@ impl Shard {
         let key = match publisher {
             Waiting::Connection(key) => key,
             Waiting::Link(key) => return self.answer_link(key, result),
+            Waiting::Fleet(message) => return self.answer_fleet(message, result),
             Waiting::Stream(..) => unreachable!("a stream's publisher does not wait for a dispatch"),
         };
         let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };

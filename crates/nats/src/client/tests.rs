@@ -85,9 +85,23 @@ fn what_is_listened_to_is_heard_and_what_is_published_waits_for_no_answer() {
     assert_eq!(says(&mut client), "HPUB cloud.events.a 18 19\r\nNATS/1.0\r\nN: 7\r\n\r\nx\r\n");
     let events = hears(&mut client, "MSG cloud.events.b 2 2\r\nhi\r\n", Duration::ZERO).expect("it goes on");
     assert!(
-        matches!(&events[..], [Event::Heard(message)] if message.subject == "cloud.events.b" && message.payload == b"hi"),
+        matches!(&events[..], [Event::Heard(0, message)] if message.subject == "cloud.events.b" && message.payload == b"hi"),
         "{events:?}"
     );
+}
+
+#[test]
+fn whose_a_message_is_says_the_number_of_the_subscription() {
+    let mut client = client().listening_below(subject("a")).listening_below(subject("_INBOX.pulled"));
+    hears(&mut client, &format!("{INFO}PONG\r\n"), Duration::ZERO).expect("it goes on");
+    assert!(says(&mut client).contains("SUB _INBOX.r.* 1\r\nSUB a.* 2\r\nSUB _INBOX.pulled.* 3\r\nPING\r\n"));
+    let asked = client.request(&subject("x"), &Headers::default(), b"", Duration::ZERO, SECOND).expect("it is taken");
+    // A consumer's message has the subject that it was published to; one that looks like an answer and comes by another number is none.
+    let come = "MSG commands.all.HEAT 3 1 \r\nx\r\nMSG _INBOX.r.1 2 2\r\nno\r\nMSG _INBOX.r.1 9 2\r\nno\r\nMSG _INBOX.r.1 1 2\r\nno\r\n";
+    let events = hears(&mut client, &come.replace("3 1 ", "3 1"), Duration::ZERO).expect("it goes on");
+    let heard = |event: &Event| matches!(event, Event::Heard(1, message) if message.subject == "commands.all.HEAT");
+    assert!(events.len() == 3 && heard(&events[0]) && matches!(&events[1], Event::Heard(0, _)), "{events:?}");
+    assert!(matches!(&events[2], Event::Answer(request, _) if *request == asked), "{events:?}");
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     NoStream,
     /// There is no such message.
     NoMessage,
+    /// There is no such consumer.
+    NoConsumer,
     /// The cluster has no leader or is busy, or the same message is on its way: later it may be taken.
     Unavailable,
     /// This account has no JetStream.
@@ -48,6 +50,7 @@ impl ApiError {
             10_077 | 10_047 | 10_028 | 10_023 | 10_122 => ErrorKind::Full,
             10_059 => ErrorKind::NoStream,
             10_037 => ErrorKind::NoMessage,
+            10_014 => ErrorKind::NoConsumer,
             10_008 | 10_009 | 10_158 => ErrorKind::Unavailable,
             10_039 | 10_076 => ErrorKind::NotEnabled,
             10_058 | 10_060 | 10_065 => ErrorKind::OtherStream,

@@ -51,6 +51,9 @@ pub struct StreamConfig {
     /// It takes nothing more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
+    /// What lets messages go beside its limits: `limits` is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<String>,
 }
 
 impl StreamConfig {
@@ -67,6 +70,7 @@ impl StreamConfig {
             duplicate_window: 0,
             no_ack: false,
             sealed: false,
+            retention: None,
         }
     }
 }
@@ -89,6 +93,9 @@ pub struct StreamState {
 pub struct StreamInfo {
     /// What it is set up as.
     pub config: StreamConfig,
+    /// When it was made (RFC 3339): another one of its name counts anew.
+    #[serde(default)]
+    pub created: String,
     /// How full it is.
     pub state: StreamState,
 }

@@ -36,6 +36,17 @@ pub fn decode(text: &str) -> Result<Vec<u8>, Base64Error> {
     Ok(decoded)
 }
 
+/// Bytes in the alphabet for URLs, without padding (section 5): as a client's signature is said.
+pub(super) fn encode_url(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        text.extend((0..=three.len()).map(|place| char::from(DIGITS[(bits >> (18 - 6 * place)) as usize & 63])));
+    }
+    text
+}
+
 fn digit(byte: u8) -> Option<u8> {
     Some(match byte {
         b'A'..=b'Z' => byte - b'A',

@@ -54,7 +54,10 @@ fn say(out: &mut Vec<u8>, words: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::info::Credentials, *};
+    use super::{
+        super::info::{Credentials, Signer},
+        *,
+    };
 
     fn subject(name: &str) -> Subject {
         Subject::new(name).expect("a subject")
@@ -79,7 +82,7 @@ mod tests {
     fn who_we_are_is_json_without_what_is_not_there() {
         let credentials = Credentials::User { user: "edge".to_owned(), password: "a\"b".to_owned() };
         let mut out = Vec::new();
-        connect(&Connect::new("edge-7", &credentials, false), &mut out);
+        connect(&Connect::new("edge-7", &credentials, None, false), &mut out);
         let text = String::from_utf8(out).expect("text");
         let json = text.strip_prefix("CONNECT ").and_then(|text| text.strip_suffix("\r\n")).expect("one line");
         let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
@@ -88,5 +91,17 @@ mod tests {
         let token = Credentials::Token("hidden".to_owned());
         assert!(!format!("{credentials:?} {token:?}").contains("a\\\"b"), "a log would have the password");
         assert!(!format!("{token:?}").contains("hidden"), "a log would have the token");
+    }
+
+    #[test]
+    fn who_is_known_by_a_key_signs_what_the_server_has_drawn() {
+        let signer = Signer::new(|nonce| [nonce, &[0xfb, 0xff]].concat());
+        let credentials = Credentials::Key { public_key: "UABC".to_owned(), signer };
+        let mut out = Vec::new();
+        connect(&Connect::new("edge-7", &credentials, Some("drawn"), false), &mut out);
+        let text = String::from_utf8(out).expect("text");
+        // "drawn" and two bytes, in Base64 for URLs without padding.
+        assert!(text.contains("\"nkey\":\"UABC\",\"sig\":\"ZHJhd277_w\"") && !text.contains("user"), "{text}");
+        assert_eq!(format!("{credentials:?}"), "Key { public_key: \"UABC\" }");
     }
 }

@@ -1,8 +1,10 @@
 //! What both ends say of themselves at the begin of a connection.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+
+use super::base64::encode_url;
 
 /// What a server says of itself; members that nothing here needs are passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -30,6 +32,9 @@ pub struct Info {
     /// Is it about to go? Connections are to go elsewhere.
     #[serde(default, rename = "ldm")]
     pub lame_duck: bool,
+    /// What a client that is known by a key signs.
+    #[serde(default)]
+    pub nonce: Option<String>,
 }
 
 /// What is no INFO.
@@ -61,7 +66,36 @@ pub enum Credentials {
     },
     /// A word that the server knows.
     Token(String),
+    /// A key (an nkey): the server knows the public one, and asks for a signature of what it has drawn.
+    Key {
+        /// The public key in text, `U...`.
+        public_key: String,
+        /// Signs with the other one.
+        signer: Signer,
+    },
 }
+
+/// Signs what a server has drawn: 64 bytes of Ed25519. Keys are not of this crate.
+#[derive(Clone)]
+pub struct Signer(Arc<Sign>);
+
+type Sign = dyn Fn(&[u8]) -> Vec<u8> + Send + Sync;
+
+impl Signer {
+    /// What signs.
+    pub fn new(sign: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sign))
+    }
+}
+
+/// The same key, not an equal one: nobody can tell.
+impl PartialEq for Signer {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Signer {}
 
 /// Without secrets: this is what gets into logs.
 impl fmt::Debug for Credentials {
@@ -70,6 +104,7 @@ impl fmt::Debug for Credentials {
             Self::None => to.write_str("None"),
             Self::User { user, .. } => write!(to, "User {{ user: {user:?} }}"),
             Self::Token(_) => to.write_str("Token"),
+            Self::Key { public_key, .. } => write!(to, "Key {{ public_key: {public_key:?} }}"),
         }
     }
 }
@@ -86,6 +121,11 @@ pub struct Connect<'a> {
     pass: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     auth_token: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nkey: Option<&'a str>,
+    /// Of the server's nonce, in Base64 for URLs without padding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sig: Option<String>,
     name: &'a str,
     lang: &'static str,
     version: &'static str,
@@ -96,20 +136,17 @@ pub struct Connect<'a> {
 }
 
 impl<'a> Connect<'a> {
-    /// A client of this name.
-    pub fn new(name: &'a str, credentials: &'a Credentials, tls_required: bool) -> Self {
-        let (user, pass, auth_token) = match credentials {
-            Credentials::None => (None, None, None),
-            Credentials::User { user, password } => (Some(user.as_str()), Some(password.as_str()), None),
-            Credentials::Token(token) => (None, None, Some(token.as_str())),
-        };
-        Self {
+    /// A client of this name, which signs the server's nonce if it is known by a key.
+    pub fn new(name: &'a str, credentials: &'a Credentials, nonce: Option<&str>, tls_required: bool) -> Self {
+        let nobody = Self {
             verbose: false,
             pedantic: false,
             tls_required,
-            user,
-            pass,
-            auth_token,
+            user: None,
+            pass: None,
+            auth_token: None,
+            nkey: None,
+            sig: None,
             name,
             lang: "bodkin",
             version: env!("CARGO_PKG_VERSION"),
@@ -119,6 +156,15 @@ impl<'a> Connect<'a> {
             headers: true,
             // Where nobody listens a request is answered at once, not by its time's end.
             no_responders: true,
+        };
+        match credentials {
+            Credentials::None => nobody,
+            Credentials::User { user, password } => Self { user: Some(user), pass: Some(password), ..nobody },
+            Credentials::Token(token) => Self { auth_token: Some(token), ..nobody },
+            Credentials::Key { public_key, signer } => {
+                let sig = nonce.map(|nonce| encode_url(&(signer.0)(nonce.as_bytes())));
+                Self { nkey: Some(public_key), sig, ..nobody }
+            }
         }
     }
 }

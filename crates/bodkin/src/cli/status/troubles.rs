@@ -45,6 +45,9 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is("bodkin_fleet_stopped_lanes").then(|| {
             "a lane to the fleet's stream stands still: another edge has this one's name, or this one was put back to an earlier state; GET /api/v1/fleet says which".to_owned()
         }),
+        (numbers.get("bodkin_from_fleet_connected") == Some(&0.0)).then(|| {
+            "events of the fleet do not come here, and wait in its stream: GET /api/v1/fleet says why, and bodkin doctor looks".to_owned()
+        }),
         leads_alone.then(|| "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
         is("bodkin_pair_unreached").then(|| unreached(numbers)),
         is("bodkin_graphs_suspended").then(|| {
@@ -123,19 +126,26 @@ mod tests {
 
     const ALERTS: &str = include_str!("../../../../../docs/monitoring/alerts.yml");
     /// What counts since the start is shown on the screen, and is no trouble of now.
-    const COUNTED: [&str; 5] =
-        ["BodkinDeadlinesMissed", "BodkinEventsLost", "BodkinDeadLetters", "BodkinFleetLost", "BodkinGraphLinkLosses"];
+    const COUNTED: [&str; 6] = [
+        "BodkinDeadlinesMissed",
+        "BodkinEventsLost",
+        "BodkinDeadLetters",
+        "BodkinFleetLost",
+        "BodkinFromFleetLost",
+        "BodkinGraphLinkLosses",
+    ];
     /// What a node that does not lead or answer is told by itself.
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 19] = [
+    const FIRING: [Firing; 20] = [
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
         ("BodkinReleasesDiffer", &[("bodkin_nodes_other_release", 2.0)], "another release than this one: 2"),
         ("BodkinFleetAway", &[("bodkin_fleet_connected", 0.0), ("bodkin_fleet_waiting_events", 7.0)], "and 7 wait"),
         ("BodkinFleetStopped", &[("bodkin_fleet_connected", 1.0), ("bodkin_fleet_stopped_lanes", 1.0)], "stands still"),
+        ("BodkinFromFleetAway", &[("bodkin_from_fleet_connected", 0.0)], "wait in its stream"),
         ("BodkinDatabaseSuspended", &[("bodkin_database_suspended", 1.0)], "takes no change"),
         ("BodkinDatabaseAway", &[("bodkin_database_connected", 0.0)], "is not reached"),
         ("BodkinDiskFull", &[("bodkin_data_free_bytes", 5e6)], "5.0 MB are free"),

@@ -80,12 +80,29 @@ impl Cluster {
 
     /// Has JetStream do something, tried until it does; the answer.
     pub fn ask(&self, call: &str, body: &str) -> serde_json::Value {
+        self.request(&format!("$JS.API.{call}"), body)
+    }
+
+    /// Has a stream store a message, tried until it does.
+    pub fn publish(&self, subject: &str, payload: &str) {
+        self.request(subject, payload);
+    }
+
+    fn request(&self, subject: &str, body: &str) -> serde_json::Value {
+        let mut number = 0;
+        let name = format!("{:x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), (subject, body)));
         eventually_some(|| {
-            let mut connection = self.connect(0);
+            // One that is killed just now has others beside it. A message that was stored and not answered is stored once: it has a name.
+            number += 1;
+            let address = self.address(number % 3);
+            let mut connection = TcpStream::connect(address).ok()?;
             connection.set_read_timeout(Some(PATIENCE / 4)).ok()?;
+            let id = format!("{name}-{number}");
+            let headers = format!("NATS/1.0\r\nNats-Msg-Id: {name}\r\n\r\n");
             let line = format!(
-                "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"edge\",\"pass\":\"{PASSWORD}\"}}\r\nSUB answers 1\r\nPUB $JS.API.{call} answers {}\r\n{body}\r\n",
-                body.len()
+                "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"edge\",\"pass\":\"{PASSWORD}\"}}\r\nSUB answers.{id} 1\r\nHPUB {subject} answers.{id} {} {}\r\n{headers}{body}\r\n",
+                headers.len(),
+                headers.len() + body.len()
             );
             connection.write_all(line.as_bytes()).ok()?;
             let mut decoder = bodkin_nats::protocol::Decoder::new(bodkin_nats::protocol::Limits::default());
@@ -101,7 +118,7 @@ impl Cluster {
                 }
             }
         })
-        .unwrap_or_else(|| panic!("JetStream does not answer {call}"))
+        .unwrap_or_else(|| panic!("JetStream does not answer {subject}"))
     }
 }
 

@@ -17,6 +17,7 @@ use super::dialogue::text;
 use crate::{
     control::{Control, Result, now},
     inbox::{Message, RelayedEvent},
+    own_services,
 };
 
 impl Control {
@@ -46,7 +47,5 @@ impl Control {
 
 /// The system as which this cloud's own Gatekeeper is registered.
 fn own_gatekeeper(snapshot: &Snapshot) -> Option<SystemId> {
-    let (definition, _) = CoreSystem::Gatekeeper.services().iter().find(|(definition, _)| *definition == "inter-cloud-events")?;
-    let mut providers = snapshot.entries_of(snapshot.definition_by_name(definition)?.id).map(|entry| entry.provider);
-    providers.find(|id| snapshot.system(*id).is_some_and(|system| system.system_name.as_str() == CoreSystem::Gatekeeper.name()))
+    own_services::own(snapshot, CoreSystem::Gatekeeper, "inter-cloud-events")
 }

@@ -3,28 +3,30 @@
 use std::{
     io::{self, ErrorKind, Read, Write},
     net::{TcpStream, ToSocketAddrs},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bodkin_nats::protocol::INFO_BYTES_MAX;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Interest, Registry, Token};
 use rustls::{ClientConfig, ClientConnection};
-use std::sync::Arc;
 
-use super::config::FleetServer;
+use super::NatsServer;
 use crate::{channel::Channel, security::host_name};
 
 /// For a server to accept a connection, and to do its part of a handshake.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// Between looks at a handshake.
+const HANDSHAKE_LOOK: Duration = Duration::from_millis(5);
+/// The socket.
+const SOCKET: Token = Token(0);
 
 /// A connection that does not block.
 #[derive(Debug)]
 pub struct Connection {
     channel: Channel<mio::net::TcpStream>,
-    poll: Poll,
-    events: Events,
     /// Came in front of TLS.
     greeting: Vec<u8>,
     out: Vec<u8>,
@@ -34,11 +36,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects, which waits for [`PATIENCE`] at the most for each address of the server.
+    /// Connects, which waits for [`PATIENCE`] at the most for each address of the server, and as long for a handshake. Its socket raises the poll's events.
     ///
     /// # Errors
     /// The last address' words.
-    pub fn open(server: &FleetServer, tls: Option<&Arc<ClientConfig>>) -> io::Result<Self> {
+    pub fn open(server: &NatsServer, tls: Option<&Arc<ClientConfig>>, registry: &Registry) -> io::Result<Self> {
         let socket = connect(server)?;
         socket.set_nodelay(true)?;
         let (greeting, session) = match tls.filter(|_| server.is_tls) {
@@ -51,14 +53,13 @@ impl Connection {
         };
         socket.set_nonblocking(true)?;
         let mut socket = mio::net::TcpStream::from_std(socket);
-        let poll = Poll::new()?;
-        poll.registry().register(&mut socket, Token(0), Interest::READABLE | Interest::WRITABLE)?;
+        registry.register(&mut socket, SOCKET, Interest::READABLE | Interest::WRITABLE)?;
         let channel = match session {
             None => Channel::plain(socket),
             Some(session) => Channel::tls(socket, Box::new(session.into())),
         };
-        let (events, space) = (Events::with_capacity(4), vec![0; READ_BYTES].into_boxed_slice());
-        let mut connection = Self { channel, poll, events, greeting, out: Vec::new(), written: 0, space };
+        let space = vec![0; READ_BYTES].into_boxed_slice();
+        let mut connection = Self { channel, greeting, out: Vec::new(), written: 0, space };
         connection.shake_hands()?;
         Ok(connection)
     }
@@ -66,26 +67,22 @@ impl Connection {
     fn shake_hands(&mut self) -> io::Result<()> {
         let until = Instant::now() + PATIENCE;
         while !self.channel.step_handshake()? {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if Instant::now() >= until {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the server has not done its part of the TLS handshake in time"));
             }
-            self.wait(left)?;
+            std::thread::sleep(HANDSHAKE_LOOK);
         }
         Ok(())
-    }
-
-    /// Waits until something comes, or for so long.
-    pub fn wait(&mut self, longest: Duration) -> io::Result<()> {
-        match self.poll.poll(&mut self.events, Some(longest)) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            polled => polled,
-        }
     }
 
     /// Where bytes for the server go; [`Self::write`] writes them.
     pub fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
+    }
+
+    /// Bytes that the socket has not taken yet.
+    pub fn unsent_bytes(&self) -> usize {
+        self.out.len() - self.written
     }
 
     /// Writes as much as the socket takes.
@@ -129,7 +126,7 @@ impl Connection {
     }
 }
 
-fn connect(server: &FleetServer) -> io::Result<TcpStream> {
+fn connect(server: &NatsServer) -> io::Result<TcpStream> {
     let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for address in (server.host.as_str(), server.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {

@@ -1,0 +1,199 @@
+//! A running cloud that takes events of its fleet from a JetStream cluster of three: each is published here once, in its order, whatever is killed or cut; what cannot be is told.
+
+use std::path::{Path, PathBuf};
+
+use bodkin_bench::link::Link;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fleet::{configure_with, program, servers::Cluster, table_with};
+use crate::nodes::{Node, Pair};
+use crate::support::arrowhead::system;
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::patience::eventually;
+
+const STREAM: &str = "COMMANDS";
+
+/// The stream that commands come by.
+fn make_stream(cluster: &Cluster) {
+    let stream = json!({"name": STREAM, "subjects": ["commands.*.*"], "storage": "file", "discard": "old", "num_replicas": 3});
+    cluster.ask(&format!("STREAM.CREATE.{STREAM}"), &stream.to_string());
+}
+
+fn command(event_type: &str, data: &str, more: &str) -> String {
+    format!(r#"{{"specversion":"1.0","id":"{data}","source":"/planner","type":"{event_type}","data":"{data}"{more}}}"#)
+}
+
+/// Sends setpoints for the edge, each stored by the cluster.
+fn send(cluster: &Cluster, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        cluster.publish("commands.edge-7.setpoint", &command("setpoint", &number.to_string(), ""));
+    }
+}
+
+fn up(place: &Path, config: &Path) -> Cloud {
+    let config = config.to_str().expect("a path is text");
+    Launch::new().data(&place.join("data")).flags(["--config", config]).start()
+}
+
+fn told(cloud: &Cloud) -> Value {
+    cloud.get("/api/v1/fleet").expect_status(200).json()["fromFleet"].clone()
+}
+
+/// What was published of an event type, in order, by the event log: whoever listens from the begin hears it.
+fn published(node: &impl Fn(&str) -> String) -> Vec<u64> {
+    let text = node("/eventhandler/subscription?eventtype=setpoint&since=1970-01-01T00:00:00Z");
+    text.lines().filter_map(|line| line.strip_prefix("data: ")?.parse().ok()).collect()
+}
+
+/// Hears an event stream until it is live.
+fn heard(address: std::net::SocketAddr, path: &str) -> String {
+    use std::io::{Read, Write};
+    let Ok(mut stream) = std::net::TcpStream::connect(address) else { return String::new() };
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("a timeout");
+    let asked = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
+    let _ = stream.write_all(asked.as_bytes());
+    let (mut all, mut space) = (Vec::new(), vec![0; 65_536]);
+    while !all.windows(7).any(|seven| seven == b": live\n") {
+        match stream.read(&mut space) {
+            Ok(bytes) if bytes > 0 => all.extend_from_slice(&space[..bytes]),
+            _ => break,
+        }
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+fn of_cloud(cloud: &Cloud) -> Vec<u64> {
+    let address = cloud.address(System::EventHandler);
+    published(&|path| heard(address, path))
+}
+
+/// Waits until a cloud has published these, each once and in order.
+#[track_caller]
+fn has(cloud: &Cloud, expected: &[u64]) {
+    if !eventually(|| of_cloud(cloud) == expected) {
+        assert_eq!(of_cloud(cloud), expected, "{} {}", told(cloud), cloud.stderr());
+    }
+}
+
+fn config(place: &Path, ports: &[u16], user: &str) -> PathBuf {
+    configure_with(place, user, ports, "from_fleet = [\"setpoint\", \"weather\"]")
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn commands_are_published_once_through_kills_and_cuts() {
+    let Some(program) = program("commands_are_published_once_through_kills_and_cuts") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let mut cluster = Cluster::start(&program, 1 << 30);
+    make_stream(&cluster);
+    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+    let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
+    let config = config(place.path(), &ports, "edge");
+    // What was sent before the edge was ever there is not for it.
+    send(&cluster, 900..903);
+    let mut cloud = up(place.path(), &config);
+    assert!(eventually(|| told(&cloud)["connected"] == true), "{} {}", told(&cloud), cloud.stderr());
+    let mut sent = 0;
+    for round in 0..40_u64 {
+        send(&cluster, sent..sent + 10);
+        sent += 10;
+        match round % 4 {
+            0 => links.iter().for_each(Link::cut),
+            1 => links.iter().for_each(Link::mend),
+            2 => cluster.kill((round / 4 % 3) as usize),
+            _ => cluster.revive((round / 4 % 3) as usize),
+        }
+        if [5, 14, 23, 36].contains(&round) {
+            cloud.kill();
+            cloud = up(place.path(), &config);
+        }
+    }
+    has(&cloud, &(0..sent).collect::<Vec<_>>());
+    assert!(eventually(|| told(&cloud)["underWay"] == 0), "{}", told(&cloud));
+    assert_eq!((&told(&cloud)["lost"], &told(&cloud)["refused"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn what_cannot_be_taken_or_is_gone_is_told_and_nothing_comes_back() {
+    let Some(program) = program("what_cannot_be_taken_or_is_gone_is_told_and_nothing_comes_back") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    make_stream(&cluster);
+    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+    let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
+    // Without the right to make a consumer.
+    let cloud = up(place.path(), &config(place.path(), &ports, "mute"));
+    assert!(eventually(|| told(&cloud).to_string().contains("Permissions Violation")), "{}", told(&cloud));
+    drop(cloud);
+    let config = config(place.path(), &ports, "edge");
+    let cloud = up(place.path(), &config);
+    assert!(eventually(|| told(&cloud)["connected"] == true), "{} {}", told(&cloud), cloud.stderr());
+    // What is no event, of another type than its subject says, or of none that is taken, is refused; what is others' is passed over.
+    cluster.publish("commands.edge-7.setpoint", "21.5");
+    cluster.publish("commands.edge-7.weather", &command("setpoint", "1", ""));
+    cluster.publish("commands.edge-7.other", &command("other", "1", ""));
+    cluster.publish("commands.all.setpoint", &command("setpoint", "1", r#","edge":"edge-7""#));
+    cluster.publish("commands.all.other", &command("other", "1", ""));
+    cluster.publish("commands.edge-8.setpoint", &command("setpoint", "8", ""));
+    send(&cluster, 2..3);
+    cluster.publish("commands.all.SETPOINT", &command("Setpoint", "3", r#","edge":"edge-8""#));
+    has(&cloud, &[2, 3]);
+    assert!(eventually(|| told(&cloud)["taken"] == 2), "{}", told(&cloud));
+    assert_eq!((&told(&cloud)["refused"], &told(&cloud)["passedOver"]), (&json!(3), &json!(2)), "{}", told(&cloud));
+    assert!(told(&cloud)["lastRefused"].as_str().is_some_and(|why| why.contains("none of the event types")), "{}", told(&cloud));
+    // It is the Event Handler's event, and says which message it was.
+    let text = heard(cloud.address(System::EventHandler), "/eventhandler/events?event_type=setpoint&since=1970-01-01T00:00:00Z");
+    assert!(text.contains(r#""metaData":{"fleet":""#) && text.contains(r#""ce-source":"/planner""#), "{text}");
+    // What the edge forwards has not what it has taken.
+    let stored = || cloud.get("/api/v1/fleet").expect_status(200).json()["lanes"][0]["stored"].clone();
+    assert_eq!(stored(), json!(0), "what comes from the fleet does not go back");
+    // The stream lets go of what the edge has not had.
+    links.iter().for_each(Link::cut);
+    send(&cluster, 4..14);
+    cluster.ask(&format!("STREAM.PURGE.{STREAM}"), "");
+    send(&cluster, 14..16);
+    links.iter().for_each(Link::mend);
+    has(&cloud, &[2, 3, 14, 15]);
+    assert!(eventually(|| told(&cloud)["lost"] == 10), "{}", told(&cloud));
+    // A stream that is made anew counts anew.
+    cluster.ask(&format!("STREAM.DELETE.{STREAM}"), "");
+    make_stream(&cluster);
+    send(&cluster, 20..22);
+    has(&cloud, &[2, 3, 14, 15, 20, 21]);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn the_node_of_a_pair_that_leads_next_takes_each_once() {
+    let Some(program) = program("the_node_of_a_pair_that_leads_next_takes_each_once") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    make_stream(&cluster);
+    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+    let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
+    let tables = table_with(place.path(), "edge", &ports, "from_fleet = [\"setpoint\"]");
+    let (_pair, _witness, mut backup, primary) = Pair::protected_with("", &tables);
+    let told = |node: &Node| node.call(System::Monitor, "GET", "/api/v1/fleet", None).expect("an answer").json()["fromFleet"].clone();
+    assert!(eventually(|| told(&primary)["connected"] == true), "{} {}", told(&primary), primary.said());
+    send(&cluster, 0..50);
+    let of_node = |node: &Node| published(&|path| heard(node.address(System::EventHandler), path));
+    let comes = |node: &Node, through: u64| {
+        let expected: Vec<u64> = (0..through).collect();
+        assert!(eventually(|| of_node(node) == expected), "{:?} {} {}", of_node(node), told(node), node.said());
+    };
+    comes(&primary, 50);
+    assert!(eventually(|| told(&primary)["underWay"] == 0), "{}", told(&primary));
+    // The acknowledgements of some do not get through.
+    links.iter().for_each(Link::cut);
+    send(&cluster, 50..70);
+    links.iter().for_each(Link::mend);
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    send(&cluster, 70..100);
+    comes(&backup, 100);
+    assert_eq!((&told(&backup)["lost"], &told(&backup)["refused"]), (&json!(0), &json!(0)));
+    let _ = system("recorder", 1);
+}

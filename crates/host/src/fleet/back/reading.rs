@@ -1,0 +1,139 @@
+//! From a message of the fleet to an event: whose it is, and whether it is one.
+
+use std::collections::BTreeSet;
+
+use bodkin_arrowhead::{
+    name::EventType,
+    publication::cloud_event::{FleetCommand, HttpEvent},
+    record::SystemId,
+};
+use bodkin_broker::{Incarnation, Sequence};
+use bodkin_nats::protocol::{Message, token_of};
+
+use super::{
+    super::config::{ALL_EDGES, FleetConfig},
+    FleetEvent,
+};
+
+/// What a message is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// An event for this edge.
+    Event(Box<FleetEvent>),
+    /// One for all edges that is none of this one's: of another type, or made here.
+    NotOurs,
+    /// Nothing that could ever be published here.
+    Wrong(String),
+}
+
+/// What this edge takes.
+pub(super) struct Reader {
+    /// In front of the edge and the event type in a subject.
+    prefix: String,
+    edge: String,
+    event_types: BTreeSet<Box<str>>,
+    source: SystemId,
+}
+
+impl Reader {
+    /// Of an edge, whose events from the fleet are published as `source`'s.
+    pub fn new(config: &FleetConfig, source: SystemId) -> Self {
+        let from = config.from.as_ref();
+        let event_types = from.map(|from| from.event_types.iter().cloned().collect()).unwrap_or_default();
+        Self { prefix: from.map(|from| format!("{}.", from.prefix)).unwrap_or_default(), edge: config.edge.clone(), event_types, source }
+    }
+
+    /// Reads a message.
+    pub fn read(&self, incarnation: Incarnation, sequence: u64, message: &Message) -> Read {
+        let place = message.subject.strip_prefix(&*self.prefix).and_then(|rest| rest.split_once('.'));
+        let Some((to, token)) = place else { return Read::Wrong(format!("its subject is {}", message.subject)) };
+        let Ok(headers) = &message.headers else { return Read::Wrong("its headers are none".to_owned()) };
+        let lower: Vec<(String, &str)> = headers.fields().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+        let content_type = lower.iter().find(|(name, _)| name == "content-type").map_or("", |(_, value)| value);
+        let attributes: Vec<(&str, &str)> = lower.iter().filter_map(|(name, value)| Some((name.strip_prefix("ce-")?, *value))).collect();
+        let event = HttpEvent { content_type, attributes: &attributes, body: &message.payload };
+        let command = match FleetCommand::read(&event, &format!("{}-{sequence}", incarnation.0)) {
+            Ok(command) => command,
+            Err(error) => return Read::Wrong(format!("it is no CloudEvent: {error}")),
+        };
+        let FleetCommand { event_type, edge, event, metadata } = command;
+        if !says_the_same(token, &event_type) {
+            let told = format!("its subject ends with {token:?}, and its type is {}: both are to say the same", event_type.as_str());
+            return Read::Wrong(told);
+        }
+        // What this edge has forwarded does not come back to it.
+        if edge.as_deref() == Some(&*self.edge) {
+            return Read::NotOurs;
+        }
+        if !self.event_types.contains(event_type.as_str()) {
+            let told = || format!("{} is none of the event types that this edge takes (from_fleet)", event_type.as_str());
+            return if to == ALL_EDGES { Read::NotOurs } else { Read::Wrong(told()) };
+        }
+        let (event, metadata) = (event.into(), metadata.into());
+        Read::Event(Box::new(FleetEvent { incarnation, sequence: Sequence(sequence), source: self.source, event, metadata }))
+    }
+}
+
+/// Whether a token of a subject is an event type, in any case.
+fn says_the_same(token: &str, event_type: &EventType) -> bool {
+    token.to_uppercase() == token_of(event_type.as_str()).to_uppercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_nats::protocol::Headers;
+
+    use super::*;
+
+    fn read(subject: &str, payload: &str) -> Read {
+        let reader = Reader {
+            prefix: "commands.".to_owned(),
+            edge: "edge-7".to_owned(),
+            event_types: ["SETPOINT", "A B"].map(Box::from).into(),
+            source: SystemId(4),
+        };
+        let message = Message {
+            subject: subject.to_owned(),
+            subscription: 2,
+            reply: None,
+            headers: Ok(Headers::default()),
+            payload: payload.as_bytes().to_vec(),
+        };
+        reader.read(Incarnation(5), 9, &message)
+    }
+
+    fn event(event_type: &str, more: &str) -> String {
+        format!(r#"{{"specversion":"1.0","id":"1","source":"/planner","type":"{event_type}","data":"x"{more}}}"#)
+    }
+
+    #[test]
+    fn commands_for_this_edge_and_events_for_all_are_taken() {
+        for (subject, event_type) in
+            [("commands.edge-7.setpoint", "Setpoint"), ("commands.all.SETPOINT", "setpoint"), ("commands.all.a%20b", "a b")]
+        {
+            let Read::Event(read) = read(subject, &event(event_type, "")) else { panic!("{subject}") };
+            assert_eq!((read.sequence, read.incarnation, read.source), (Sequence(9), Incarnation(5), SystemId(4)));
+            assert!(read.metadata.starts_with(r#"{"fleet":"5-9","ce-"#), "{}", read.metadata);
+        }
+    }
+
+    #[test]
+    fn what_was_made_here_or_is_others_is_passed_over() {
+        assert_eq!(read("commands.all.setpoint", &event("setpoint", r#","edge":"edge-7""#)), Read::NotOurs, "it does not come back");
+        assert!(matches!(read("commands.all.setpoint", &event("setpoint", r#","edge":"edge-8""#)), Read::Event(_)));
+        assert_eq!(read("commands.all.weather", &event("weather", "")), Read::NotOurs);
+    }
+
+    #[test]
+    fn what_can_never_be_published_is_told_by_its_fault() {
+        for (subject, payload, told) in [
+            ("commands.edge-7.setpoint", "21.5".to_owned(), "no CloudEvent"),
+            ("commands.edge-7.setpoint", event("other", ""), "both are to say the same"),
+            ("commands.edge-7.weather", event("weather", ""), "none of the event types"),
+            ("other", event("setpoint", ""), "its subject is other"),
+        ] {
+            let Read::Wrong(why) = read(subject, &payload) else { panic!("{subject} is taken") };
+            assert!(why.contains(told), "{subject}: {why}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Connections to NATS servers, for whatever is said over them: events that go to a fleet and come from there, and events between nodes.
+//!
+//! ```text
+//! Speaker (a machine of the crate nats) <─> Line: one connection after the other to a list of servers <─> Connection: bytes, plain or in TLS
+//! ```
+
+mod connection;
+mod line;
+mod place;
+
+use std::hash::{BuildHasher, RandomState};
+
+use bodkin_nats::protocol::Subject;
+
+pub use self::place::{NatsPlace, NatsServer, NoNats, parse_server};
+pub(crate) use self::{
+    connection::Connection,
+    line::{Line, LineEnd, Speaker},
+};
+
+/// A subject that nobody guesses, for answers.
+pub(crate) fn inbox() -> Subject {
+    let random = RandomState::new();
+    Subject::new(&format!("_INBOX.{:016x}{:016x}", random.hash_one(1), random.hash_one(2))).expect("digits are a token")
+}

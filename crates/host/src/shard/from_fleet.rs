@@ -1,0 +1,87 @@
+//! Events of the fleet: published under their number in the fleet's stream, and acknowledged there when they are on the disk, of a pair on both.
+
+use bodkin_arrowhead::{error::ArrowheadError, publication};
+use bodkin_broker::{EventId, Incarnation, PublisherId, Refusal, Sequence};
+
+use super::{
+    Shard, Waiting,
+    not_taken::NotTaken,
+    publish::{Numbering, Published},
+};
+use crate::fleet::{FleetEvent, FleetTold, FromFleet};
+
+/// Which message of which stream an event was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FleetMessage {
+    pub incarnation: Incarnation,
+    pub sequence: Sequence,
+}
+
+impl Shard {
+    /// Takes events in their order; behind one that cannot be taken now none is tried.
+    pub(super) fn take_from_fleet(&mut self, FromFleet { events, told }: FromFleet) {
+        self.fleet = Some(told);
+        let mut later: Option<String> = None;
+        for event in &events {
+            let message = FleetMessage { incarnation: event.incarnation, sequence: event.sequence };
+            if let Some(why) = &later {
+                self.tell_fleet(message, |sequence| FleetTold::Later(sequence, why.clone()));
+                continue;
+            }
+            match self.take_fleet_event(event, message) {
+                Ok(Published::AtOnce(Some(position))) => self.unsynced.publishers.push_back((position, Waiting::Fleet(message))),
+                // It is told when it has gone out.
+                Ok(Published::Kept { .. }) => {}
+                Ok(Published::AtOnce(None) | Published::Known) => self.tell_fleet(message, FleetTold::Covered),
+                Err(refusal @ (NotTaken::Rules(_) | NotTaken::TooLarge(_) | NotTaken::Header(_))) => {
+                    self.tell_fleet(message, |sequence| FleetTold::Refused(sequence, refusal.told()));
+                }
+                Err(refusal) => {
+                    let why = refusal.told();
+                    self.tell_fleet(message, |sequence| FleetTold::Later(sequence, why.clone()));
+                    later = Some(why);
+                }
+            }
+        }
+        self.tell(FleetTold::HandedOver);
+    }
+
+    fn take_fleet_event(&mut self, event: &FleetEvent, message: FleetMessage) -> Result<Published, NotTaken> {
+        // Who leads next is brought it again.
+        if !self.leads() || self.hand_over.is_some() {
+            return Err(NotTaken::Broker(Refusal::NotLeading));
+        }
+        let snapshot = self.context.store.snapshot();
+        self.sync(&snapshot);
+        let time = publication::told_time(&event.event).unwrap_or(self.clock.utc);
+        let publication =
+            publication::of_fleet(&event.event, &event.metadata, event.source, time, &mut self.scratch).map_err(NotTaken::Rules)?;
+        let (bytes, bytes_max) = (publication.payload().text().len(), self.context.limits.event_bytes_max);
+        if bytes > bytes_max {
+            let told = format!("The payload has {bytes} bytes, at most {bytes_max} are taken here.");
+            return Err(NotTaken::TooLarge(ArrowheadError::invalid_parameter(told)));
+        }
+        let topic = self.broker.topic(&self.scratch.event_type)?;
+        let publisher = PublisherId(event.source.0.unsigned_abs());
+        let name = EventId { publisher, incarnation: message.incarnation, topic, sequence: message.sequence };
+        self.take(&snapshot, &publication, Numbering::Fleet(name))
+    }
+
+    /// Tells the fleet that an event of its is where it is not lost, or why it is not.
+    pub(super) fn answer_fleet(&self, message: FleetMessage, result: Result<(), &ArrowheadError>) {
+        self.tell_fleet(message, |sequence| match result {
+            Ok(()) => FleetTold::Covered(sequence),
+            Err(error) => FleetTold::Later(sequence, error.error_message.clone()),
+        });
+    }
+
+    fn tell_fleet(&self, message: FleetMessage, told: impl FnOnce((Incarnation, Sequence)) -> FleetTold) {
+        self.tell(told((message.incarnation, message.sequence)));
+    }
+
+    fn tell(&self, told: FleetTold) {
+        if let Some(fleet) = &self.fleet {
+            fleet.post(told);
+        }
+    }
+}

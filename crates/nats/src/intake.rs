@@ -1,0 +1,549 @@
+//! The way back: messages of a stream for one taker, in their order, each taken once.
+//!
+//! ```text
+//! connected ─> STREAM.INFO ─> what the taker remembers of it ─> CONSUMER.INFO (and CONSUMER.CREATE, if it may) ─> pulls ─> Told::Take ─> done ─> +ACK
+//! ```
+//!
+//! A durable consumer keeps the taker's place at the servers, and brings at least once: what was brought over a connection that was cut comes again, behind what is newer. So nothing is taken until it is known that nothing
+//! in front of it is missing. While everything comes, each message has the consumer's next number. Where one is passed over, and on every new connection, the consumer is asked how many it has brought that were not acknowledged,
+//! and so many are collected before any is taken, by their place in the stream ([`order`]). What was taken already is known by the taker's own memory, not by the servers', and is acknowledged again.
+
+mod memory;
+mod order;
+mod settings;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+pub use self::{
+    memory::Memory,
+    settings::{ACK_PENDING_DEFAULT, ACK_PENDING_MAX, ACK_WAIT, IntakeSetup, NoIntake},
+};
+use self::{
+    order::{Came, Order},
+    settings::unusable,
+};
+use crate::{
+    client::{Client, Event, Fault, Options, RequestId},
+    jetstream::{
+        Ack, AnswerError, ConsumerInfo, DeliverPolicy, Delivered, ErrorKind, Pull, Question, StreamInfo, consumer_info, stream_info,
+    },
+    lane::Refusal,
+    protocol::{Headers, Message, Subject},
+};
+
+/// Messages that are asked for at once.
+const PULL_MESSAGES: u64 = 64;
+/// Bytes of them, at the least: more where the server takes longer messages.
+const PULL_BYTES_MIN: u64 = 4 << 20;
+/// How long a pull stands.
+const PULL_MAX: Duration = Duration::from_secs(30);
+/// Without a message for so long the server says that it is there; twice as long without a word it is asked how the consumer is.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How often the stream is looked at while messages come, so that what it lets go of is told from what was never for us.
+const LOOK_PERIOD: Duration = Duration::from_secs(10);
+/// Messages behind which it is looked at sooner.
+const LOOK_MESSAGES: usize = 10_000;
+/// What was brought and has to come again is waited for so many times the consumer's own wait.
+const SETTLE_WAITS: u32 = 2;
+
+/// A message to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its sequence in the stream: which one it is for ever.
+    pub sequence: u64,
+    /// The message.
+    pub message: Message,
+}
+
+/// What an intake tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The server of this name knows us.
+    Open(String),
+    /// The stream is like this: say what is remembered of it ([`Intake::remembers`]).
+    Stream(Box<StreamInfo>),
+    /// The consumer is there, and so many of its messages have not come yet.
+    Ready(u64),
+    /// Nothing comes; it is looked again.
+    None(NoIntake),
+    /// Take this, behind everything that was told before, and say [`Intake::done`] or [`Intake::refused`].
+    Take(Delivery),
+    /// The stream does not have messages any more that had not come: at the most so many were for this taker.
+    Lost(u64),
+    /// One that was taken came again.
+    Repeated,
+    /// The server has refused something, in its words.
+    Refused(String),
+    /// The server is about to go: connect to another one.
+    Leaving,
+}
+
+/// Whose answer it is.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Stream,
+    Consumer,
+    Make,
+    /// The stream, while messages come.
+    Glance,
+    /// The consumer behind that: whether anything up to there is still to come.
+    GlanceBehind,
+}
+
+#[derive(Clone, Debug)]
+enum Standing {
+    /// Ask for the stream once this time has come.
+    Unknown(Duration),
+    Asked,
+    /// The taker has to say what it remembers.
+    Unremembered,
+    /// What was taken is to be acknowledged before the consumer is asked.
+    Draining,
+    /// Messages come.
+    Open,
+}
+
+/// Messages of a stream, over one connection after the other.
+#[derive(Debug)]
+pub struct Intake {
+    setup: IntakeSetup,
+    ask_stream: Question,
+    ask_consumer: Question,
+    /// What the taker remembers; `None`: it was not asked yet.
+    memory: Option<Memory>,
+    stream: Option<Box<StreamInfo>>,
+    order: Order,
+    /// Taken, and not done: where each is acknowledged.
+    taken: BTreeMap<u64, String>,
+    /// Everything up to here was told to be taken, or is known.
+    told_through: u64,
+    /// The same at the last look at the stream, where there was one, and what has come since.
+    seen_through: Option<u64>,
+    since: BTreeSet<u64>,
+    /// The stream was asked for that.
+    is_glancing: bool,
+    client: Option<Client>,
+    /// Where pulls are answered.
+    pulled: Option<Subject>,
+    standing: Standing,
+    asked: BTreeMap<RequestId, Purpose>,
+    /// Messages that pulls may still bring, by the pulls' numbers.
+    pulls: BTreeMap<u64, (u64, Duration)>,
+    next_pull: u64,
+    /// When something has come of the consumer last.
+    heard: Duration,
+    looked: Duration,
+    settle_until: Duration,
+}
+
+impl Intake {
+    /// Without a connection.
+    ///
+    /// # Errors
+    /// A name makes no subject.
+    pub fn new(setup: IntakeSetup) -> Result<Self, crate::protocol::SubjectError> {
+        let ask_stream = setup.api.stream_info(&setup.stream)?;
+        let ask_consumer = setup.api.consumer_info(&setup.stream, &setup.consumer.durable_name)?;
+        setup.api.create_consumer(&setup.stream, &setup.consumer)?;
+        Ok(Self {
+            setup,
+            ask_stream,
+            ask_consumer,
+            memory: None,
+            stream: None,
+            order: Order::default(),
+            taken: BTreeMap::new(),
+            told_through: 0,
+            seen_through: None,
+            since: BTreeSet::new(),
+            is_glancing: false,
+            client: None,
+            pulled: None,
+            standing: Standing::Unknown(Duration::ZERO),
+            asked: BTreeMap::new(),
+            pulls: BTreeMap::new(),
+            next_pull: 1,
+            heard: Duration::ZERO,
+            looked: Duration::ZERO,
+            settle_until: Duration::ZERO,
+        })
+    }
+
+    /// A server is connected to; what is pulled comes one token below `pulled`, which nobody else may guess.
+    pub fn connected(&mut self, options: Options, pulled: Subject, now: Duration) {
+        self.disconnected();
+        self.client = Some(Client::new(options, now).listening_below(pulled.clone()));
+        self.pulled = Some(pulled);
+        self.standing = Standing::Unknown(now);
+    }
+
+    /// The connection is at its end. What was taken is still to be done; what was collected comes again.
+    pub fn disconnected(&mut self) {
+        (self.client, self.pulled, self.asked) = (None, None, BTreeMap::new());
+        self.is_glancing = false;
+        self.pulls.clear();
+        self.order = Order::default();
+    }
+
+    /// What the taker remembers of the stream that was told.
+    pub fn remembers(&mut self, memory: Memory) {
+        self.memory = Some(memory);
+        if matches!(self.standing, Standing::Unremembered) {
+            self.standing = Standing::Draining;
+        }
+    }
+
+    /// How far everything is done with; `None`: it is not known yet.
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+
+    /// Messages that were told to be taken and are not done.
+    pub fn taken(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// One that was taken is where it is not lost.
+    pub fn done(&mut self, sequence: u64) {
+        self.end(sequence, Ack::Taken);
+    }
+
+    /// One that was taken can never be taken: it is not to come again.
+    pub fn refused(&mut self, sequence: u64) {
+        self.end(sequence, Ack::Never);
+    }
+
+    fn end(&mut self, sequence: u64, ack: Ack) {
+        let Some(reply) = self.taken.remove(&sequence) else { return };
+        let through = self.taken.first_key_value().map_or(self.told_through, |(first, _)| first - 1);
+        if let Some(memory) = &mut self.memory {
+            memory.note(sequence);
+            memory.reach(through);
+        }
+        self.acknowledge(&reply, ack);
+    }
+
+    /// One that does not get through comes again, and is acknowledged then.
+    fn acknowledge(&mut self, reply: &str, ack: Ack) {
+        let (Some(client), Ok(subject)) = (&mut self.client, Subject::new(reply)) else { return };
+        let _ = client.publish(&subject, &Headers::default(), ack.words());
+    }
+
+    /// Bytes have come from the server.
+    ///
+    /// # Errors
+    /// The connection is at its end: close it, and tell by [`Self::disconnected`].
+    pub fn receive(&mut self, bytes: &[u8], now: Duration, told: &mut Vec<Told>) -> Result<(), Fault> {
+        let Some(client) = &mut self.client else { return Ok(()) };
+        let mut events = Vec::new();
+        let received = client.receive(bytes, now, &mut events);
+        self.take(events, now, told);
+        received
+    }
+
+    /// Does what is due. `Ok` has when to come again at the latest; sooner when something comes.
+    ///
+    /// # Errors
+    /// The connection is at its end: close it, and tell by [`Self::disconnected`].
+    pub fn step(&mut self, now: Duration, told: &mut Vec<Told>) -> Result<Duration, Fault> {
+        let Some(client) = &mut self.client else { return Ok(Duration::MAX) };
+        let mut events = Vec::new();
+        let beat = client.beat(now, &mut events);
+        self.take(events, now, told);
+        let next = beat?;
+        if !self.client.as_ref().is_some_and(Client::is_open) {
+            return Ok(next);
+        }
+        Ok(next.min(self.proceed(now, told)))
+    }
+
+    fn proceed(&mut self, now: Duration, told: &mut Vec<Told>) -> Duration {
+        match self.standing {
+            Standing::Unknown(at) if at <= now => {
+                self.looked = now;
+                self.ask(self.ask_stream.clone(), Purpose::Stream, now, told);
+                now
+            }
+            Standing::Unknown(at) => at,
+            Standing::Draining if self.taken.is_empty() => {
+                self.ask(self.ask_consumer.clone(), Purpose::Consumer, now, told);
+                now
+            }
+            Standing::Asked | Standing::Unremembered | Standing::Draining => Duration::MAX,
+            Standing::Open => self.keep_open(now),
+        }
+    }
+
+    /// Pulls, and looks again now and then.
+    fn keep_open(&mut self, now: Duration) -> Duration {
+        let is_over = !self.order.is_settled() && now >= self.settle_until;
+        let is_silent = now >= self.heard + 2 * HEARTBEAT;
+        if is_over || is_silent {
+            self.pulls.clear();
+            self.standing = Standing::Unknown(now);
+            return now;
+        }
+        let look_at = if self.since.len() < LOOK_MESSAGES { self.looked + LOOK_PERIOD } else { now };
+        if self.order.is_settled() && now >= look_at && !self.is_glancing {
+            // Pulls go on: what they bring meanwhile is in its order.
+            self.looked = now;
+            self.is_glancing = true;
+            self.glance(self.ask_stream.clone(), Purpose::Glance, now);
+        }
+        self.pulls.retain(|_, (_, until)| *until > now);
+        self.pull(now);
+        let settle = if self.order.is_settled() { Duration::MAX } else { self.settle_until };
+        let look = if self.order.is_settled() { self.looked + LOOK_PERIOD } else { Duration::MAX };
+        (self.heard + 2 * HEARTBEAT).min(settle).min(look)
+    }
+
+    /// Asks for more where less than half of a pull may still come, and there is room for it.
+    fn pull(&mut self, now: Duration) {
+        let may_come: u64 = self.pulls.values().map(|(messages, _)| messages).sum();
+        // What has to come again comes, however little room was set up for: a consumer has no more under way than this.
+        let limit = if self.order.is_settled() { self.setup.taken_max as u64 } else { ACK_PENDING_MAX.unsigned_abs() };
+        let room = limit.saturating_sub(self.taken.len() as u64 + self.order.len() as u64 + may_come);
+        if may_come > PULL_MESSAGES / 2 || room == 0 {
+            return;
+        }
+        let (Some(client), Some(pulled)) = (&mut self.client, &self.pulled) else { return };
+        let max_payload = client.info().map_or(0, |info| info.max_payload as u64);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).expect("seconds");
+        let pull = Pull {
+            batch: room.min(PULL_MESSAGES),
+            // The subject and where the acknowledgement goes count too.
+            max_bytes: PULL_BYTES_MIN.max(2 * max_payload),
+            expires: nanos(PULL_MAX),
+            idle_heartbeat: nanos(HEARTBEAT),
+        };
+        let consumer = &self.setup.consumer.durable_name;
+        let (subject, body) = self.setup.api.next_messages(&self.setup.stream, consumer, &pull).expect("its names have made subjects");
+        let reply = Subject::new(&format!("{pulled}.{}", self.next_pull)).expect("a number is a token");
+        if client.publish_answered(&subject, &reply, &body).is_ok() {
+            self.pulls.insert(self.next_pull, (pull.batch, now + PULL_MAX + HEARTBEAT));
+            self.next_pull += 1;
+        }
+    }
+
+    /// Bytes for the server, behind what is in `out`.
+    pub fn take_out(&mut self, out: &mut Vec<u8>) {
+        if let Some(client) = &mut self.client {
+            client.take_out(out);
+        }
+    }
+
+    fn ask(&mut self, question: Question, purpose: Purpose, now: Duration, told: &mut Vec<Told>) {
+        let wait_max = self.setup.answer_wait_max;
+        let client = self.client.as_mut().expect("there is a connection");
+        match client.request(&question.0, &Headers::default(), &question.1, now, wait_max) {
+            Ok(request) => {
+                self.asked.insert(request, purpose);
+                self.standing = Standing::Asked;
+            }
+            Err(_) => self.none(NoIntake::Refused(Refusal::NoAnswer), now, told),
+        }
+    }
+
+    /// Asks how far something is while messages come; without an answer it is asked again some time.
+    fn glance(&mut self, (subject, body): Question, purpose: Purpose, now: Duration) {
+        let client = self.client.as_mut().expect("there is a connection");
+        if let Ok(request) = client.request(&subject, &Headers::default(), &body, now, self.setup.answer_wait_max) {
+            self.asked.insert(request, purpose);
+        }
+    }
+
+    fn take(&mut self, events: Vec<Event>, now: Duration, told: &mut Vec<Told>) {
+        for event in events {
+            match event {
+                Event::Open => {
+                    told.push(Told::Open(self.client.as_ref().and_then(Client::info).map_or_else(String::new, |info| info.server.clone())));
+                }
+                Event::Answer(request, message) => self.answered(request, Ok(message), now, told),
+                Event::NobodyListens(request) => self.answered(request, Err(Refusal::NobodyListens), now, told),
+                Event::NoAnswer(request) => self.answered(request, Err(Refusal::NoAnswer), now, told),
+                Event::Refused(words) => told.push(Told::Refused(words)),
+                Event::Leaving => told.push(Told::Leaving),
+                Event::Heard(_, message) => self.heard(message, now, told),
+            }
+        }
+    }
+
+    fn answered(&mut self, request: RequestId, answer: Result<Message, Refusal>, now: Duration, told: &mut Vec<Told>) {
+        let Some(purpose) = self.asked.remove(&request) else { return };
+        if matches!(purpose, Purpose::Glance) {
+            self.is_glancing = false;
+        }
+        let message = match answer {
+            Ok(message) => message,
+            Err(refusal) => return self.none(refusal.into(), now, told),
+        };
+        match purpose {
+            Purpose::Stream | Purpose::Glance => match stream_info(&message.payload) {
+                Ok(info) => self.stream_is(info, purpose, now, told),
+                Err(error) => self.none(Refusal::Answer(error).into(), now, told),
+            },
+            Purpose::Consumer | Purpose::Make | Purpose::GlanceBehind => match consumer_info(&message.payload) {
+                Ok(info) if matches!(purpose, Purpose::GlanceBehind) => self.glanced(&info),
+                Ok(info) => self.consumer_is(&info, now, told),
+                Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::NoConsumer && matches!(purpose, Purpose::Consumer) => {
+                    self.make(error, now, told);
+                }
+                Err(error) => self.none(Refusal::Answer(error).into(), now, told),
+            },
+        }
+    }
+
+    fn stream_is(&mut self, info: StreamInfo, purpose: Purpose, now: Duration, told: &mut Vec<Told>) {
+        if info.config.retention.as_deref().is_some_and(|retention| retention != "limits") {
+            return self.none(NoIntake::Retention, now, told);
+        }
+        let is_same = self.stream.as_ref().is_some_and(|stream| stream.created == info.created);
+        self.stream = Some(Box::new(info.clone()));
+        if !is_same {
+            // What was taken of another stream of this name has no place here.
+            self.taken.clear();
+            (self.order, self.memory, self.told_through, self.seen_through) = (Order::default(), None, 0, None);
+            self.since.clear();
+        }
+        if self.memory.is_none() {
+            self.standing = Standing::Unremembered;
+            told.push(Told::Stream(Box::new(info)));
+        } else if !matches!(purpose, Purpose::Glance) {
+            self.standing = Standing::Draining;
+        } else if matches!(self.standing, Standing::Open) {
+            self.see(info.state.first_seq, told);
+            self.glance(self.ask_consumer.clone(), Purpose::GlanceBehind, now);
+        }
+    }
+
+    /// What has come since the last look is not gone; of the rest up to the oldest message nobody knows whose it was.
+    fn see(&mut self, first: u64, told: &mut Vec<Told>) {
+        let came = self.since.range(..first).count() as u64;
+        let seen = self.seen_through.unwrap_or_default();
+        let gone = first.saturating_sub(seen + 1).saturating_sub(came);
+        if gone > 0 {
+            told.push(Told::Lost(gone));
+        }
+        self.since.clear();
+        self.seen_through = Some(seen.max(self.told_through).max(first.saturating_sub(1)));
+    }
+
+    /// A quiet stream has nothing for us up to where it was. What is purged between the two questions, some milliseconds, is not told.
+    fn glanced(&mut self, info: &ConsumerInfo) {
+        let is_quiet = matches!(self.standing, Standing::Open) && self.taken.is_empty() && self.order.is_settled();
+        if let (true, 0, 0, Some(memory), Some(stream)) = (is_quiet, info.num_ack_pending, info.num_pending, &mut self.memory, &self.stream)
+        {
+            memory.reach(stream.state.last_seq);
+            self.seen_through = self.seen_through.max(Some(stream.state.last_seq));
+        }
+    }
+
+    /// Makes the consumer behind what is remembered; a taker that remembers nothing begins with the present.
+    fn make(&mut self, error: crate::jetstream::ApiError, now: Duration, told: &mut Vec<Told>) {
+        if !self.setup.creates {
+            return self.none(Refusal::Answer(AnswerError::Refused(error)).into(), now, told);
+        }
+        let floor = self.memory.as_ref().and_then(Memory::floor);
+        let mut config = self.setup.consumer.clone();
+        (config.deliver_policy, config.opt_start_seq) = match floor {
+            Some(floor) => (DeliverPolicy::ByStartSequence, Some(floor + 1)),
+            None => (DeliverPolicy::New, None),
+        };
+        let question = self.setup.api.create_consumer(&self.setup.stream, &config).expect("its names have made subjects");
+        self.ask(question, Purpose::Make, now, told);
+    }
+
+    fn consumer_is(&mut self, info: &ConsumerInfo, now: Duration, told: &mut Vec<Told>) {
+        if let Some(why) = unusable(&self.setup.consumer, &info.config) {
+            return self.none(why, now, told);
+        }
+        let stream = self.stream.as_ref().expect("it was asked before");
+        let (first, last) = (stream.state.first_seq, stream.state.last_seq);
+        let Some(memory) = &mut self.memory else { return };
+        let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
+        self.seen_through.get_or_insert(memory.last().unwrap_or(first.saturating_sub(1)));
+        memory.reach(brought.max(first.saturating_sub(1)));
+        let is_quiet = info.num_ack_pending == 0 && info.num_pending == 0;
+        if is_quiet {
+            memory.reach(last);
+        }
+        self.see(first, told);
+        if is_quiet {
+            self.seen_through = self.seen_through.max(Some(last));
+        }
+        self.is_glancing = false;
+        (self.heard, self.standing) = (now, Standing::Open);
+        self.settle_until = now + SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;
+        self.order.begin(info.delivered, info.num_ack_pending);
+        told.push(Told::Ready(info.num_pending + info.num_ack_pending));
+        self.pulls.clear();
+    }
+
+    fn heard(&mut self, message: Message, now: Duration, told: &mut Vec<Told>) {
+        if !matches!(self.standing, Standing::Open) {
+            // It comes again.
+            return;
+        }
+        self.heard = now;
+        let Some(delivered) = Delivered::of(&message) else { return self.status(&message, now, told) };
+        if let Some((left, _)) = self.pulls.values_mut().find(|(left, _)| *left > 0) {
+            *left -= 1;
+        }
+        self.pulls.retain(|_, (left, _)| *left > 0);
+        match self.order.came(delivered.at, message) {
+            Came::InOrder(ready) => ready.into_iter().for_each(|(sequence, message)| self.ready(sequence, message, told)),
+            Came::Collected => {}
+            Came::PassedOver => {
+                self.pulls.clear();
+                self.standing = Standing::Draining;
+            }
+        }
+    }
+
+    /// One that nothing is missing in front of.
+    fn ready(&mut self, sequence: u64, message: Message, told: &mut Vec<Told>) {
+        let reply = message.reply.clone().unwrap_or_default();
+        self.told_through = self.told_through.max(sequence);
+        if Some(sequence) > self.seen_through {
+            self.since.insert(sequence);
+        }
+        if let Some(taken) = self.taken.get_mut(&sequence) {
+            *taken = reply;
+            return;
+        }
+        if self.memory.as_ref().is_some_and(|memory| memory.knows(sequence)) {
+            told.push(Told::Repeated);
+            return self.acknowledge(&reply, Ack::Taken);
+        }
+        self.taken.insert(sequence, reply);
+        told.push(Told::Take(Delivery { sequence, message }));
+    }
+
+    /// A word about a pull.
+    fn status(&mut self, message: &Message, now: Duration, told: &mut Vec<Told>) {
+        let Some(status) = message.headers.as_ref().ok().and_then(|headers| headers.status.as_ref()) else { return };
+        let pull = message.subject.rsplit('.').next().and_then(|number| number.parse::<u64>().ok());
+        let words = status.description.to_ascii_lowercase();
+        match status.code {
+            // It is there.
+            100 => {}
+            // Nothing has come in time, or as much as was asked for.
+            code if matches!(code, 404 | 408) || words.contains("batch completed") || words.contains("maxbytes") => {
+                self.pulls.retain(|number, _| Some(*number) != pull);
+            }
+            // The consumer is gone, or has another leader; or nobody answers.
+            503 => self.none(Refusal::NobodyListens.into(), now, told),
+            _ => self.none(NoIntake::Ended(status.description.clone()), now, told),
+        }
+    }
+
+    fn none(&mut self, why: NoIntake, now: Duration, told: &mut Vec<Told>) {
+        self.pulls.clear();
+        self.order = Order::default();
+        self.standing = Standing::Unknown(now + self.setup.look_every);
+        told.push(Told::None(why));
+    }
+}
