@@ -38,7 +38,7 @@ pub use self::{
     back::{BackState, BackView, FleetEvent, FleetTold, FromFleet, WayBack},
     backlog::FleetForm,
     config::{ALL_EDGES, BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FromFleetConfig},
-    look::{FleetLook, FleetStream},
+    look::{FleetConsumer, FleetLook, FleetStream},
     state::{FleetState, FleetView, LaneState, StreamTold},
 };
 use self::{

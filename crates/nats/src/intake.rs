@@ -17,13 +17,10 @@ use std::{
     time::Duration,
 };
 
+use self::order::{Came, Order};
 pub use self::{
     memory::Memory,
     settings::{ACK_PENDING_DEFAULT, ACK_PENDING_MAX, ACK_WAIT, IntakeSetup, NoIntake},
-};
-use self::{
-    order::{Came, Order},
-    settings::unusable,
 };
 use crate::{
     client::{Client, Event, Fault, Options, RequestId},
@@ -457,7 +454,7 @@ impl Intake {
     }
 
     fn consumer_is(&mut self, info: &ConsumerInfo, now: Duration, told: &mut Vec<Told>) {
-        if let Some(why) = unusable(&self.setup.consumer, &info.config) {
+        if let Some(why) = self.setup.unusable(info) {
             return self.none(why, now, told);
         }
         let stream = self.stream.as_ref().expect("it was asked before");

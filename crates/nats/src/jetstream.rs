@@ -93,6 +93,11 @@ impl Api {
         Ok((self.subject("CONSUMER.MSG.NEXT", &format!("{stream}.{consumer}"))?, serde_json::to_vec(pull).expect("numbers are JSON")))
     }
 
+    /// What a question for messages is sent below.
+    pub fn next_prefix(&self) -> String {
+        format!("{}.CONSUMER.MSG.NEXT", self.prefix)
+    }
+
     fn subject(&self, call: &str, stream: &str) -> Result<Subject, SubjectError> {
         Subject::new(&format!("{}.{call}.{stream}", self.prefix))
     }

@@ -1,6 +1,9 @@
 //! Keys of NATS (nkeys): Ed25519 keys in Base32, by which a server knows a user without having anything secret of it.
 
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use aws_lc_rs::{
+    encoding::{AsBigEndian, Curve25519SeedBin},
+    signature::{Ed25519KeyPair, KeyPair},
+};
 use zeroize::Zeroizing;
 
 /// In front of a seed: five bits that say so.
@@ -63,6 +66,18 @@ impl Nkey {
         Ok(Self { pair })
     }
 
+    /// A key that nobody has.
+    pub fn draw() -> Self {
+        Self { pair: Ed25519KeyPair::generate().expect("the system gives random bytes") }
+    }
+
+    /// Its seed in text, `SU...`: the secret.
+    pub fn seed(&self) -> Zeroizing<String> {
+        let seed = self.pair.seed().expect("it was made here, or of a seed");
+        let bytes: Curve25519SeedBin<'_> = seed.as_be_bytes().expect("a seed is bytes");
+        Zeroizing::new(text_of_seed(USER, bytes.as_ref()))
+    }
+
     /// The public key in text, `U...`: what the server has to know.
     pub fn public_key(&self) -> String {
         let mut bytes = vec![USER];
@@ -76,6 +91,15 @@ impl Nkey {
     pub fn sign(&self, nonce: &[u8]) -> Vec<u8> {
         self.pair.sign(nonce).as_ref().to_vec()
     }
+}
+
+/// A seed in text, of a key of this kind.
+fn text_of_seed(kind: u8, key: &[u8]) -> String {
+    let mut bytes = vec![SEED | kind >> 5, (kind & 31) << 3];
+    bytes.extend_from_slice(key);
+    let sum = check_sum(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    encode(&bytes)
 }
 
 /// CRC-16 with the polynomial 0x1021, from 0 (XMODEM).
@@ -116,18 +140,9 @@ mod tests {
 
     use super::*;
 
-    /// A seed in text, of a key of 32 bytes.
-    fn seed_of(kind: u8, key: &[u8; 32]) -> String {
-        let mut bytes = vec![SEED | kind >> 5, (kind & 31) << 3];
-        bytes.extend_from_slice(key);
-        let sum = check_sum(&bytes);
-        bytes.extend_from_slice(&sum.to_le_bytes());
-        encode(&bytes)
-    }
-
     #[test]
     fn a_seed_signs_for_the_public_key_that_the_server_knows() {
-        let text = seed_of(USER, &[7; 32]);
+        let text = text_of_seed(USER, &[7; 32]);
         assert!(text.starts_with("SU") && text.len() == 58, "{text}");
         let key = Nkey::of_seed(&format!("{text}\n")).expect("a seed");
         let public_key = key.public_key();
@@ -135,6 +150,9 @@ mod tests {
         let bytes = decode(&public_key).expect("Base32");
         UnparsedPublicKey::new(&ED25519, &bytes[1..33]).verify(b"drawn", &key.sign(b"drawn")).expect("it is its signature");
         assert!(!format!("{key:?}").contains(&text), "no secret is shown");
+        assert_eq!(*key.seed(), text);
+        let drawn = Nkey::draw();
+        assert_eq!(Nkey::of_seed(&drawn.seed()).expect("a seed").public_key(), drawn.public_key());
     }
 
     #[test]
@@ -146,9 +164,9 @@ mod tests {
 
     #[test]
     fn what_is_no_users_seed_is_told_by_its_fault() {
-        let text = seed_of(USER, &[7; 32]);
+        let text = text_of_seed(USER, &[7; 32]);
         let changed = text.replacen(&text[20..21], if &text[20..21] == "A" { "B" } else { "A" }, 1);
-        let account = seed_of(0, &[7; 32]);
+        let account = text_of_seed(0, &[7; 32]);
         for (text, fault) in [
             ("", NkeyError::Form),
             ("SUAB", NkeyError::Form),

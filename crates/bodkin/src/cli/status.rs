@@ -195,7 +195,16 @@ fn fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
     let is = if *connected > 0.0 { "the stream takes events" } else { "the stream is NOT reached" };
     let [stored, waiting, lost] =
         ["stored_total", "waiting_events", "lost_total"].map(|name| number(numbers, &format!("bodkin_fleet_{name}")));
-    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost"))
+    let back = from_fleet(numbers).map_or_else(String::new, |back| format!("; {back}"));
+    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost{back}"))
+}
+
+/// What comes from the fleet.
+fn from_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let connected = numbers.get("bodkin_from_fleet_connected")?;
+    let is = if *connected > 0.0 { "from there" } else { "NOTHING comes from there" };
+    let [taken, refused, lost] = ["taken", "refused", "lost"].map(|name| number(numbers, &format!("bodkin_from_fleet_{name}_total")));
+    Some(format!("{is}: {taken} taken, {refused} refused, {lost} lost"))
 }
 
 fn database(numbers: &BTreeMap<String, f64>) -> String {

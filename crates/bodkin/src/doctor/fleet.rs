@@ -1,6 +1,6 @@
 //! The fleet's servers: is one reached, is the stream as it has to be, may this edge publish there?
 
-use bodkin_host::fleet::{FleetConfig, FleetLook, FleetStream};
+use bodkin_host::fleet::{FleetConfig, FleetConsumer, FleetLook, FleetStream};
 
 use super::finding::Finding;
 use crate::settings::Settings;
@@ -27,7 +27,28 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
         let told = format!("lane {lane}: this edge may not publish or read it: {why}");
         Finding::problem(CHECK, told, format!("give the user these rights; {WHERE}"))
     }));
+    findings.extend(first.from.as_ref().map(|from| events_from(&config, from)));
     findings
+}
+
+/// Whether events can come from the fleet.
+fn events_from(config: &FleetConfig, from: &Result<FleetConsumer, String>) -> Finding {
+    let stream = config.from.as_ref().map_or("", |from| &*from.stream);
+    let edge = &config.edge;
+    match from {
+        Ok(FleetConsumer { is_there: true, waiting }) => Finding::ok(
+            CHECK,
+            format!("events come by stream {stream}, consumer {edge}, which may be pulled from and acknowledged to; {waiting} wait there"),
+        ),
+        Ok(FleetConsumer { is_there: false, .. }) => Finding::warning(
+            CHECK,
+            format!("stream {stream} has no consumer {edge} yet"),
+            format!("bodkin up makes it, if this edge may; otherwise make it; {WHERE}"),
+        ),
+        Err(why) => {
+            Finding::problem(CHECK, format!("events cannot come by stream {stream}: {why}"), format!("give the user these rights; {WHERE}"))
+        }
+    }
 }
 
 fn reached(server: &str, look: &Result<FleetLook, String>) -> Finding {
@@ -88,6 +109,14 @@ mod tests {
             (Err("stream not found (10059)".to_owned()), Verdict::Problem, "not found"),
         ] {
             let finding = stream(&config, &told);
+            assert!(finding.verdict == verdict && finding.found.contains(words), "{finding}");
+        }
+        for (told, verdict, words) in [
+            (Ok(FleetConsumer { is_there: true, waiting: 3 }), Verdict::Ok, "3 wait there"),
+            (Ok(FleetConsumer { is_there: false, waiting: 0 }), Verdict::Warning, "no consumer e yet"),
+            (Err("Permissions Violation".to_owned()), Verdict::Problem, "Permissions Violation"),
+        ] {
+            let finding = events_from(&config, &told);
             assert!(finding.verdict == verdict && finding.found.contains(words), "{finding}");
         }
         let found = examine(&settings);

@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 use crate::fleet::{configure_with, program, servers::Cluster, table_with};
 use crate::nodes::{Node, Pair};
-use crate::support::arrowhead::system;
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::eventually;
 
@@ -22,7 +21,7 @@ fn make_stream(cluster: &Cluster) {
 }
 
 fn command(event_type: &str, data: &str, more: &str) -> String {
-    format!(r#"{{"specversion":"1.0","id":"{data}","source":"/planner","type":"{event_type}","data":"{data}"{more}}}"#)
+    format!(r#"{{"specversion":"1.0","id":"{data}","source":"/planner","type":"{event_type}","data":{data}{more}}}"#)
 }
 
 /// Sends setpoints for the edge, each stored by the cluster.
@@ -43,7 +42,7 @@ fn told(cloud: &Cloud) -> Value {
 
 /// What was published of an event type, in order, by the event log: whoever listens from the begin hears it.
 fn published(node: &impl Fn(&str) -> String) -> Vec<u64> {
-    let text = node("/eventhandler/subscription?eventtype=setpoint&since=1970-01-01T00:00:00Z");
+    let text = node("/eventhandler/subscription?eventtype=setpoint&since=0");
     text.lines().filter_map(|line| line.strip_prefix("data: ")?.parse().ok()).collect()
 }
 
@@ -125,7 +124,7 @@ fn what_cannot_be_taken_or_is_gone_is_told_and_nothing_comes_back() {
     let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
     let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
     // Without the right to make a consumer.
-    let cloud = up(place.path(), &config(place.path(), &ports, "mute"));
+    let cloud = up(place.path(), &config(place.path(), &ports, "blind"));
     assert!(eventually(|| told(&cloud).to_string().contains("Permissions Violation")), "{}", told(&cloud));
     drop(cloud);
     let config = config(place.path(), &ports, "edge");
@@ -145,7 +144,7 @@ fn what_cannot_be_taken_or_is_gone_is_told_and_nothing_comes_back() {
     assert_eq!((&told(&cloud)["refused"], &told(&cloud)["passedOver"]), (&json!(3), &json!(2)), "{}", told(&cloud));
     assert!(told(&cloud)["lastRefused"].as_str().is_some_and(|why| why.contains("none of the event types")), "{}", told(&cloud));
     // It is the Event Handler's event, and says which message it was.
-    let text = heard(cloud.address(System::EventHandler), "/eventhandler/events?event_type=setpoint&since=1970-01-01T00:00:00Z");
+    let text = heard(cloud.address(System::EventHandler), "/eventhandler/events?event_type=setpoint&since=0");
     assert!(text.contains(r#""metaData":{"fleet":""#) && text.contains(r#""ce-source":"/planner""#), "{text}");
     // What the edge forwards has not what it has taken.
     let stored = || cloud.get("/api/v1/fleet").expect_status(200).json()["lanes"][0]["stored"].clone();
@@ -195,5 +194,101 @@ fn the_node_of_a_pair_that_leads_next_takes_each_once() {
     send(&cluster, 70..100);
     comes(&backup, 100);
     assert_eq!((&told(&backup)["lost"], &told(&backup)["refused"]), (&json!(0), &json!(0)));
-    let _ = system("recorder", 1);
+}
+
+/// A server of its own that asks for something, with this in its configuration; killed when dropped.
+struct Server(std::process::Child);
+
+impl Server {
+    fn start(program: &Path, place: &Path, more: &str) -> (Self, u16) {
+        let port = crate::support::ports::held_port();
+        let config = place.join("nats.conf");
+        let text = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}/js\" }}\n{more}\n", place.display());
+        std::fs::write(&config, text).expect("written");
+        let mut command = std::process::Command::new(program);
+        let output = std::process::Stdio::null;
+        command.arg("-c").arg(config).stdin(output()).stdout(output()).stderr(output());
+        (Self(command.spawn().expect("nats-server starts")), port)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_server_in_tls_that_knows_the_edge_by_its_key_is_believed_by_its_authority_only() {
+    let Some(program) = program("a_server_in_tls_that_knows_the_edge_by_its_key_is_believed_by_its_authority_only") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let at = |name: &str| place.path().join(name);
+    let issue = |authority: &str, server: Option<&str>| {
+        let openssl = |arguments: &[&str]| {
+            let done = std::process::Command::new("openssl").args(arguments).current_dir(place.path()).output().expect("openssl is there");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        };
+        let [key, certificate] = ["key", "pem"].map(|end| format!("{authority}.{end}"));
+        let ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        openssl(&[&["req", "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", &key, "-out", &certificate][..], &ec].concat());
+        let Some(server) = server else { return };
+        let [server_key, request, issued] = ["key", "csr", "pem"].map(|end| format!("{server}.{end}"));
+        let asks = ["req", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", &server_key, "-out", &request];
+        openssl(&[&asks[..], &ec].concat());
+        let signs = [
+            "x509",
+            "-req",
+            "-days",
+            "2",
+            "-in",
+            &request,
+            "-CA",
+            &certificate,
+            "-CAkey",
+            &key,
+            "-copy_extensions",
+            "copy",
+            "-out",
+            &issued,
+        ];
+        openssl(&signs);
+    };
+    issue("own", Some("server"));
+    issue("other", None);
+    let (seed, public_key) = key();
+    let file = at("seed");
+    bodkin_trust::file::write_private(&file, seed.as_bytes()).expect("written");
+    let tls = format!("tls {{ cert_file: {:?}, key_file: {:?} }}", at("server.pem"), at("server.key"));
+    let (_server, port) = Server::start(&program, place.path(), &format!("{tls}\nauthorization {{ users: [ {{ nkey: {public_key} }} ] }}"));
+    let edge = |trust: &str, key_file: &Path| {
+        let config = at("bodkin.toml");
+        let table = format!(
+            "[fleet]\nservers = [\"tls://127.0.0.1:{port}\"]\nedge = \"edge-7\"\ntrust_file = {:?}\nkey_file = {key_file:?}\ncreate_replicas = 1\nanswer_wait_ms = 2000\n",
+            at(trust)
+        );
+        std::fs::write(&config, table).expect("written");
+        up(place.path(), &config)
+    };
+    let whole = |cloud: &Cloud| cloud.get("/api/v1/fleet").expect_status(200).json();
+    let cloud = edge("own.pem", &file);
+    assert!(eventually(|| whole(&cloud)["connected"] == true), "{} {}", whole(&cloud), cloud.stderr());
+    drop(cloud);
+    let cloud = edge("other.pem", &file);
+    assert!(eventually(|| whole(&cloud).to_string().contains("certificate")), "{}", whole(&cloud));
+    assert_eq!(whole(&cloud)["connected"], false);
+    drop(cloud);
+    // Another key than the server knows.
+    let (seed, _) = key();
+    let wrong = at("wrong");
+    bodkin_trust::file::write_private(&wrong, seed.as_bytes()).expect("written");
+    let cloud = edge("own.pem", &wrong);
+    assert!(eventually(|| whole(&cloud).to_string().contains("Authorization Violation")), "{}", whole(&cloud));
+}
+
+/// A key that was just drawn: its seed, and the public one.
+fn key() -> (String, String) {
+    let key = bodkin_trust::nkey::Nkey::draw();
+    (key.seed().to_string(), key.public_key())
 }

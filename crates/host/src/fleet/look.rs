@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use bodkin_nats::{
     client::{Client, Event, Options, RequestId},
+    intake::IntakeSetup,
     jetstream::{
-        AnswerError, Discard, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, last_message, publish_ack,
-        stream_info,
+        AnswerError, Discard, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, consumer_info, last_message,
+        publish_ack, stream_info,
     },
     protocol::{Headers, Message, Subject},
 };
@@ -32,6 +33,17 @@ pub struct FleetLook {
     pub stream: Result<FleetStream, String>,
     /// Lanes that could not be published to or read, and why.
     pub refused: Vec<(String, String)>,
+    /// How far this edge is in the stream that events come by, if any do; or why nothing can come.
+    pub from: Option<Result<FleetConsumer, String>>,
+}
+
+/// A consumer, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetConsumer {
+    /// Whether it is there; one that is not is made.
+    pub is_there: bool,
+    /// Messages that wait for this edge.
+    pub waiting: u64,
 }
 
 /// A stream, as far as it matters here.
@@ -155,7 +167,8 @@ impl FleetConfig {
                 refused.push((self.lanes[at].name.clone(), why));
             }
         }
-        Ok(FleetLook { server: name, version, stream, refused })
+        let from = self.intake().map(|setup| try_intake(&mut looking, &setup));
+        Ok(FleetLook { server: name, version, stream, refused, from })
     }
 
     /// Publishes what the stream has to refuse, and reads the lane's last message.
@@ -172,4 +185,33 @@ impl FleetConfig {
         let answer = looking.ask(&question, &Headers::default(), &body)?;
         last_message(&answer.payload).map(drop).map_err(|error| error.to_string())
     }
+}
+
+/// Looks whether events can come: at the stream, at the consumer, and whether it may be pulled from and acknowledged to. Nothing is pulled: what is asked for is refused for its form.
+fn try_intake(looking: &mut Looking, setup: &IntakeSetup) -> Result<FleetConsumer, String> {
+    let consumer = &setup.consumer.durable_name;
+    let (subject, body) = setup.api.stream_info(&setup.stream).expect("it was checked");
+    let told = looking.ask(&subject, &Headers::default(), &body)?;
+    stream_info(&told.payload).map_err(|error| format!("stream {}: {error}", setup.stream))?;
+    let (subject, body) = setup.api.consumer_info(&setup.stream, consumer).expect("it was checked");
+    let told = looking.ask(&subject, &Headers::default(), &body)?;
+    let info = match consumer_info(&told.payload) {
+        Ok(info) => info,
+        Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::NoConsumer => {
+            return Ok(FleetConsumer { is_there: false, waiting: 0 });
+        }
+        Err(error) => return Err(format!("consumer {consumer}: {error}")),
+    };
+    if let Some(why) = setup.unusable(&info) {
+        return Err(why.to_string());
+    }
+    let next = Subject::new(&format!("{}.{}.{consumer}", setup.api.next_prefix(), setup.stream)).expect("it was checked");
+    looking.ask(&next, &Headers::default(), b"?").map_err(|why| format!("messages of consumer {consumer} cannot be asked for: {why}"))?;
+    let acknowledged = Subject::new(&format!("$JS.ACK.{}.{consumer}.1.0.0.0.0", setup.stream)).expect("it was checked");
+    // No message has this place, so it says nothing; who may not say it is told in front of the next answer.
+    looking.client.publish(&acknowledged, &Headers::default(), b"+WPI").map_err(|error| error.to_string())?;
+    looking
+        .ask(&subject, &Headers::default(), &body)
+        .map_err(|why| format!("messages of consumer {consumer} cannot be acknowledged: {why}"))?;
+    Ok(FleetConsumer { is_there: true, waiting: info.num_pending + info.num_ack_pending })
 }

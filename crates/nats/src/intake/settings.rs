@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    jetstream::{AckPolicy, Api, ConsumerConfig, DeliverPolicy},
+    jetstream::{AckPolicy, Api, ConsumerConfig, ConsumerInfo, DeliverPolicy},
     lane::Refusal,
 };
 
@@ -51,6 +51,13 @@ impl IntakeSetup {
     }
 }
 
+impl IntakeSetup {
+    /// Why nothing is taken from a consumer; `None`: it can be.
+    pub fn unusable(&self, info: &ConsumerInfo) -> Option<NoIntake> {
+        unusable(&self.consumer, &info.config)
+    }
+}
+
 /// Why nothing comes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoIntake {
@@ -76,7 +83,7 @@ pub enum NoIntake {
 }
 
 /// Why nothing is taken from a consumer that is set up like this.
-pub(super) fn unusable(wanted: &ConsumerConfig, found: &ConsumerConfig) -> Option<NoIntake> {
+fn unusable(wanted: &ConsumerConfig, found: &ConsumerConfig) -> Option<NoIntake> {
     let differs = |key, found: String, expected: &str| Some(NoIntake::Consumer { key, found, expected: expected.to_owned() });
     if found.deliver_subject.is_some() {
         return differs("deliver_subject", format!("{:?}", found.deliver_subject), "none, so that it is pulled from,");

@@ -40,7 +40,7 @@ impl Cluster {
                 "server_name: n{at}\nlisten: \"127.0.0.1:{port}\"\n\
                  jetstream {{ store_dir: \"{}/{at}\", max_file_store: {store_bytes}, sync_interval: always }}\n\
                  cluster {{ name: fleet, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n\
-                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
+                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }}, {{ user: blind, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.STREAM.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
                 place.path().display(),
                 routes.join(", "),
             );
