@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use super::{
     number::{NumberError, parse_span, parse_whole},
     platform::{LeaseTimes, Platform},
-    spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TopicSpec},
+    spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TopicSpec, deadline_fault},
 };
 use crate::timing::{Nanos, Span, Wish};
 
@@ -191,7 +191,7 @@ pub fn read_platform<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>)
 pub fn read_wish<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>) -> Result<Wish, Vec<FormError>> {
     let mut form = Form::sort(fields, &["deadline"], &["loss_tolerance"]);
     let wish = Wish { deadline: form.time("deadline"), loss_tolerance: form.loss_tolerance() };
-    form.checked(false, None)?;
+    form.checked(true, wish.deadline.and_then(deadline_fault))?;
     Ok(wish)
 }
 

@@ -148,9 +148,11 @@ impl TopicSpec {
         if gap.1 <= Nanos::ZERO {
             return Some(SpecFault { key: gap.0, problem: Problem::NotPositive });
         }
+        if let Some(fault) = self.deadline.finite().and_then(deadline_fault) {
+            return Some(fault);
+        }
         let times = [
             gap,
-            ("deadline", self.deadline.finite().unwrap_or_default()),
             ("jitter", self.jitter),
             ("publisher_broker", self.publisher_broker),
             ("broker_subscriber_min", self.broker_subscriber_min),
@@ -187,6 +189,14 @@ impl TopicSpec {
     }
 }
 
+/// What is wrong with a deadline that is stated: nothing arrives at the instant at which it is created.
+pub(super) fn deadline_fault(deadline: Nanos) -> Option<SpecFault> {
+    if deadline <= Nanos::ZERO {
+        return Some(SpecFault { key: "deadline", problem: Problem::NoTime });
+    }
+    out_of_range(&[("deadline", deadline)])
+}
+
 /// The first of these times that is negative or too long.
 pub(super) fn out_of_range(times: &[(&'static str, Nanos)]) -> Option<SpecFault> {
     times.iter().find_map(|(key, time)| {
@@ -215,6 +225,9 @@ pub enum Problem {
     /// Zero or less.
     #[error("must be greater than 0")]
     NotPositive,
+    /// A deadline that nothing meets.
+    #[error("must be greater than 0; leave it out where there is none")]
+    NoTime,
     /// Less than zero.
     #[error("must not be negative")]
     Negative,
@@ -252,8 +265,11 @@ mod tests {
             (TopicSpec { period: Period::Every(ms(0)), ..good }, Some("period must be greater than 0")),
             (TopicSpec { period: Period::Rare { gap_min: ms(-1) }, ..good }, Some("gap_min must be greater than 0")),
             (TopicSpec { period: Period::Every(TIME_MAX + Nanos::new(1)), ..good }, Some("period must be at most 366 days")),
-            (TopicSpec { deadline: ms(-1).into(), ..good }, Some("deadline must not be negative")),
+            (TopicSpec { deadline: ms(-1).into(), ..good }, Some("deadline must be greater than 0; leave it out where there is none")),
+            (TopicSpec { deadline: ms(0).into(), ..good }, Some("deadline must be greater than 0; leave it out where there is none")),
+            (TopicSpec { deadline: Nanos::new(1).into(), ..good }, None),
             (TopicSpec { deadline: TIME_MAX.into(), ..good }, None),
+            (TopicSpec { deadline: (TIME_MAX + Nanos::new(1)).into(), ..good }, Some("deadline must be at most 366 days")),
             (TopicSpec { shed_max: 9, ..good }, None),
             (TopicSpec { shed_max: 3, loss_tolerance: LossTolerance::AtMost(3), ..good }, None),
             (TopicSpec { shed_max: 4, loss_tolerance: LossTolerance::AtMost(3), ..good }, Some("shed_max must be 0 to 3")),

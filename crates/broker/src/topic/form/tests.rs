@@ -101,7 +101,10 @@ fn a_wrong_key_or_value_is_told_as_it_was_written() {
         ("period_ms 5 level 8", &["level must be 0 to 7"]),
         ("period_ms 5 jitter_ms inf", &["jitter_ms must be a number, not inf"]),
         ("period_ms 5 deadline_ms true", &["deadline_ms must be a number or inf"]),
-        ("period_ms 5 deadline_ms -3", &["deadline_ms must not be negative"]),
+        ("period_ms 5 deadline_ms -3", &["deadline_ms must be greater than 0; leave it out where there is none"]),
+        ("period_ms 5 deadline_us 0", &["deadline_us must be greater than 0; leave it out where there is none"]),
+        ("period_ms 5 jitter_ms -1", &["jitter_ms must not be negative"]),
+        ("period_ms 5 shed_max 4 loss_tolerance 3", &["shed_max must be 0 to 3"]),
         ("period_ms 5 deadline_s 1e9", &["deadline_s must be at most 366 days"]),
         ("period_ms 5 loss_tolerance 'some", &["loss_tolerance must be a whole number or inf"]),
         ("period_ms 5 coverage 'weak", &["coverage must be \"acknowledged\" or \"host\""]),
@@ -151,5 +154,7 @@ fn a_wish_is_read_to_the_nanosecond_and_says_what_it_leaves_open() {
     assert_eq!(read("loss_tolerance inf"), Ok(Wish { deadline: None, loss_tolerance: Some(LossTolerance::Any) }));
     assert_eq!(read("deadline_ms inf"), Err(vec!["deadline_ms must be a number, not inf".to_owned()]));
     assert_eq!(read("deadline_ms 1 deadline_us 1"), Err(vec!["deadline_us says again what deadline_ms says".to_owned()]));
+    assert_eq!(read("deadline_ms 0"), Err(vec!["deadline_ms must be greater than 0; leave it out where there is none".to_owned()]));
+    assert_eq!(read("deadline_s 1e9"), Err(vec!["deadline_s must be at most 366 days".to_owned()]));
     assert_eq!(read("period_ms 1"), Err(vec!["period_ms is no key here".to_owned()]));
 }
