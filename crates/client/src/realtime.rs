@@ -40,7 +40,7 @@ mod subscriber;
 pub use self::{
     broker_address::{BrokerAddress, NoBrokerAddress},
     brokers::{Brokers, SessionLimits},
-    guaranteed::Guaranteed,
+    guaranteed::{Guaranteed, SuspendedBy},
     publisher::{PublishError, PublisherReport, RealtimePublisher},
     session_end::{SessionEnd, SessionReport},
     subscriber::{Event, RealtimeSubscriber, SubscriberReport, Subscription},

@@ -228,13 +228,23 @@ impl Stalls {
         self.is_measured.load(Acquire).then(|| self.shard_ns.load(Relaxed))
     }
 
+    /// The longest of both, in nanoseconds; 0 while it is being measured.
+    pub fn worst_ns(&self) -> u64 {
+        self.machine_ns().max(self.shard_ns()).unwrap_or_default()
+    }
+
+    /// What deadlines were admitted with.
+    pub fn assumed(&self) -> Assumed {
+        self.assumed
+    }
+
     /// What is not as deadlines were admitted with. Where nobody has stated how long the machine may stall, no stall is too long.
     pub fn causes(&self) -> Causes {
         let Assumed { blocking_ns, clock_error_ns, .. } = self.assumed;
         Causes::of(|cause| match cause {
             Cause::Clock => self.asks_for_clocks() && self.clock_difference_ns() > clock_error_ns,
             Cause::Publishers => self.publisher_excess_ns() > 0,
-            Cause::Stall => blocking_ns > 0 && self.machine_ns().max(self.shard_ns()) > Some(blocking_ns),
+            Cause::Stall => blocking_ns > 0 && self.worst_ns() > blocking_ns,
         })
     }
 
@@ -255,12 +265,11 @@ impl Stalls {
     /// The same with the figures.
     pub fn notice(&self) -> Notice {
         let Assumed { blocking_ns, clock_error_ns, broker_backup_ns } = self.assumed;
-        let worst_ns = self.machine_ns().max(self.shard_ns()).unwrap_or_default();
         let causes = self.causes();
         Notice {
             guarantee: self.guarantee_with(causes),
             causes,
-            worst_us: worst_ns / 1_000,
+            worst_us: self.worst_ns() / 1_000,
             blocking_us: blocking_ns / 1_000,
             clock_difference_us: self.clock_difference_ns() / 1_000,
             clock_error_us: clock_error_ns / 1_000,

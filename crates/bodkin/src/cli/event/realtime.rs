@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow, bail};
 use bodkin_client::realtime::{
     Beginning, BrokerAddress, Brokers, ClientSecurity, Event, Guarantee, Guaranteed, PublicKey, PublisherId, PublisherReport,
     RealtimePublisher, RealtimeSubscriber, RefusalReason, Retention, SessionEnd, SessionReport, StreamCounters, SubscriberConfig,
-    SubscriberReport, Subscription, WhenFull,
+    SubscriberReport, Subscription, SuspendedBy, WhenFull,
 };
 use bodkin_trust::curve;
 use clap::Args;
@@ -240,14 +240,16 @@ fn tell_guaranteed(guaranteed: Guaranteed, printer: Printer) -> anyhow::Result<(
         Guarantee::Suspended => "suspended",
     };
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let causes: Vec<&str> = guaranteed.causes().map(SuspendedBy::as_str).collect();
     let told = json!({
-        "deadlines": word(deadlines), "losses": word(losses),
+        "deadlines": word(deadlines), "causes": causes, "losses": word(losses),
         "worstUs": micros(guaranteed.worst_stall), "blockingUs": micros(guaranteed.blocking),
         "clockDifferenceUs": micros(guaranteed.clock_difference), "clockErrorUs": micros(guaranteed.clock_error),
         "publisherExcessUs": micros(guaranteed.publisher_excess),
         "brokerBackupUs": micros(guaranteed.broker_backup), "brokerBackupStatedUs": micros(guaranteed.broker_backup_stated),
     });
-    eprintln!("bodkin: guarantee of deadlines {}, of losses {}: {told}", word(deadlines), word(losses));
+    let by = if causes.is_empty() { String::new() } else { format!(" by {}", causes.join(", ")) };
+    eprintln!("bodkin: guarantee of deadlines {}{by}, of losses {}: {told}", word(deadlines), word(losses));
     if printer.is_json() {
         printer.document(&json!({"guaranteed": told}))?;
     }

@@ -65,6 +65,7 @@ fn who_has_a_systems_key_publishes_and_hears_by_its_rules() {
         !hears.refused.is_empty()
     });
     assert_eq!(hears.refused[0].0, RefusalReason::NotAuthorized);
+    assert!(hears.refused[0].1.contains("no rule lets it hear anybody: register it"), "{}", hears.refused[0].1);
     let display = register(&secure.cloud, &Client::system("display"), &system("display", 2));
     let mut hears = Hears::by(brokers(&secure, "display", &display_pair), "hot", required());
     until("it is subscribed", || {

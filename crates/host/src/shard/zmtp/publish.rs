@@ -78,7 +78,7 @@ fn text<'m>(bytes: &'m [u8], what: &str) -> Result<&'m str, NotTaken> {
 /// As whom a peer publishes: the system that its `Identity` names, or the one that is configured for those who name none.
 pub(super) fn named(identity: &[u8], configured: Option<&SystemName>) -> Result<SystemName, String> {
     if identity.is_empty() {
-        let told = "it does not say which system publishes: use a REQ socket with the system's name as its routing id, or set zmtp_system";
+        let told = "it does not say which system publishes: a REQ or DEALER socket says it by its routing id, and zmtp_system names one for those who do not";
         return configured.cloned().ok_or_else(|| told.to_owned());
     }
     let name = std::str::from_utf8(identity).map_err(|_| "the routing id is not the name of a system".to_owned())?;

@@ -14,8 +14,19 @@ pub fn registered<'s>(snapshot: &'s Snapshot, name: &SystemName) -> Result<&'s S
     let mut systems = snapshot.systems_with(name);
     match (systems.next(), systems.next()) {
         (Some(system), None) => Ok(system),
-        (None, _) => Err(ArrowheadError::invalid_parameter(format!("Source system with name: {name} is not registered."))),
+        (None, _) => {
+            Err(ArrowheadError::invalid_parameter(format!("Source system with name: {name} is not registered: register it first.")))
+        }
         _ => Err(ArrowheadError::invalid_parameter(format!("Several systems are named {name}: publish over HTTP, which says which one."))),
+    }
+}
+
+/// Whether the rules let somebody of this name hear anything: there has to be one such system. The error says what to do.
+pub fn is_hearer(snapshot: &Snapshot, name: &SystemName) -> Result<(), String> {
+    match snapshot.systems_with(name).take(2).count() {
+        1 => Ok(()),
+        0 => Err(format!("{name} is not registered, so that no rule lets it hear anybody: register it, and make rules for it")),
+        _ => Err(format!("several systems are named {name}, so that whose rules count is not known: hear over HTTP, which says which one")),
     }
 }
 

@@ -10,7 +10,7 @@ use bodkin_broker::{
 };
 
 use super::{
-    super::{Shard, source::registered},
+    super::{Shard, source::is_hearer},
     DEALER_SUBSCRIPTIONS_MAX,
 };
 use crate::{
@@ -165,9 +165,9 @@ impl Shard {
     /// Whether a subscription has room and sense, whatever topics there are.
     pub(super) fn check_form(&mut self, slot: usize, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
         if let Some(system) = self.endpoint.links[slot].caller.system()
-            && let Err(error) = registered(&self.context.store.snapshot(), system)
+            && let Err(text) = is_hearer(&self.context.store.snapshot(), system)
         {
-            return Err(Refused { reason: RefusalReason::NotAuthorized, text: error.error_message });
+            return Err(Refused { reason: RefusalReason::NotAuthorized, text });
         }
         let topic_id = self.broker.topic_id(topic);
         let dealer = self.endpoint.dealer(slot);

@@ -3,7 +3,7 @@
 use bodkin_broker::wire::ClientFrame;
 
 use super::super::{Role, Shard};
-use crate::shard::guarantee::Guarantees;
+use crate::{shard::guarantee::Guarantees, stall::Assumed};
 
 impl Shard {
     /// A client wants to know from now on.
@@ -26,18 +26,20 @@ impl Shard {
 
     fn tell_guaranteed(&mut self, slot: usize) {
         let Guarantees { deadlines, losses } = self.guarantees();
-        let nanos = |micros: u64| micros.saturating_mul(1_000);
+        let stalls = &self.context.stalls;
+        let Assumed { blocking_ns, clock_error_ns, broker_backup_ns: broker_backup_stated_ns } = stalls.assumed();
+        // To the nanosecond, for the causes are what exceeds what was stated.
         let told = ClientFrame::Guaranteed {
             epoch: self.epoch(),
             deadlines: deadlines.guarantee.into(),
             losses: losses.into(),
-            worst_stall_ns: nanos(deadlines.worst_us),
-            blocking_ns: nanos(deadlines.blocking_us),
-            clock_difference_ns: nanos(deadlines.clock_difference_us),
-            clock_error_ns: nanos(deadlines.clock_error_us),
-            publisher_excess_ns: nanos(deadlines.publisher_excess_us),
-            broker_backup_ns: nanos(deadlines.broker_backup_us),
-            broker_backup_stated_ns: nanos(deadlines.broker_backup_stated_us),
+            worst_stall_ns: stalls.worst_ns(),
+            blocking_ns,
+            clock_difference_ns: stalls.clock_difference_ns(),
+            clock_error_ns,
+            publisher_excess_ns: stalls.publisher_excess_ns(),
+            broker_backup_ns: stalls.backup_way_ns(),
+            broker_backup_stated_ns,
         };
         self.endpoint.tell(slot, &told);
     }
