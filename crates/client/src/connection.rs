@@ -27,12 +27,14 @@ use crate::{
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Why a plain call is not understood.
-const NOT_HTTP: &str = "what comes back is no HTTP. It may be a cloud in secure mode: give a certificate (--trust, or --cert)";
+/// Why a plain call is not understood, may not be answered, or is refused.
+const NOT_HTTP: &str = "what comes back is no HTTP. It may be a cloud in secure mode";
+const BROKEN_OFF: &str = "it closes the connection without an answer. It may be a cloud in secure mode";
+const SPEAKS_TLS: &str = "it speaks TLS, as a cloud in secure mode does";
 
-/// Why a plain question may not be answered.
-const BROKEN_OFF: &str =
-    "it closes the connection without an answer. It may be a cloud in secure mode: give a certificate (--trust, or --cert)";
+/// What to do then.
+const WITH_CERTIFICATE: &str =
+    "leave out --insecure (BODKIN_INSECURE), and where no certificate is found name one: --data, --trust or --cert";
 
 /// Longest time to connect to one node of a pair, before the other one is tried.
 const PAIR_CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -171,7 +173,7 @@ impl Connection {
     /// A question without consequences that was not answered: a cloud in secure mode breaks connections off that are not TLS.
     pub(crate) fn perhaps_secure(&self, error: CallError) -> CallError {
         match (&self.tls, error) {
-            (None, CallError::Interrupted { .. }) if !self.place.is_pair() => self.not_agreed(BROKEN_OFF.to_owned()),
+            (None, CallError::Interrupted { .. }) if !self.place.is_pair() => self.not_agreed_plain(BROKEN_OFF),
             (_, error) => error,
         }
     }
@@ -227,6 +229,11 @@ impl Connection {
         CallError::Tls { address: self.address(), why }
     }
 
+    /// The same, where we speak no TLS.
+    fn not_agreed_plain(&self, what: &str) -> CallError {
+        self.not_agreed(format!("{what}: {WITH_CERTIFICATE}"))
+    }
+
     pub(crate) fn request(&self, method: &Method, path: &str, body: Option<Bytes>) -> Result<Request<Full<Bytes>>, CallError> {
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, self.address());
         if body.is_some() {
@@ -271,6 +278,9 @@ impl Connection {
         let name = format!("{} {}", request.method(), request.uri());
         let limit = self.limits.answer_timeout;
         match timeout(limit, sender.try_send_request(request)).await {
+            Ok(Ok(response)) if self.tls.is_none() && response.status() == StatusCode::UPGRADE_REQUIRED => {
+                Err(ExchangeError::Failed(self.not_agreed_plain(SPEAKS_TLS)))
+            }
             Ok(Ok(response)) => Ok(response),
             Ok(Err(mut error)) => Err(match (error.take_message(), self.tls_failure(error.error())) {
                 (Some(_), Some(failure)) => ExchangeError::NotSent(failure),
@@ -290,11 +300,10 @@ impl Connection {
 
     /// A server that asks for a certificate, or refuses ours, says so behind the handshake.
     fn tls_failure(&self, error: &hyper::Error) -> Option<CallError> {
-        let why = match &self.tls {
-            Some(tls) => tls.failure(error),
-            None => error.is_parse().then(|| NOT_HTTP.to_owned()),
-        };
-        why.map(|why| self.not_agreed(why))
+        match &self.tls {
+            Some(tls) => tls.failure(error).map(|why| self.not_agreed(why)),
+            None => error.is_parse().then(|| self.not_agreed_plain(NOT_HTTP)),
+        }
     }
 
     async fn exchange(&self, sender: &mut Sender, request: Request<Full<Bytes>>) -> Result<Answer, ExchangeError> {

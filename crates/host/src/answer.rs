@@ -279,7 +279,12 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
         };
         gate::push_reader(out, reader, method);
     }
-    out.extend_from_slice(if recipient.keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
+    out.extend_from_slice(match (recipient.keep_alive, answer.status) {
+        (true, _) => b"\r\n",
+        // Which protocol is spoken here is said to the next hop only (RFC 9110, section 7.8).
+        (false, 426) => b"Connection: close, upgrade\r\n\r\n",
+        (false, _) => b"Connection: close\r\n\r\n",
+    });
     if !recipient.is_head {
         out.extend_from_slice(&answer.body);
     }

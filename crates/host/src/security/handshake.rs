@@ -1,6 +1,11 @@
 //! The TLS handshake of a connection that has come in: its deadlines, how many there are, and what is told of those that fail.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bodkin_trust::tls::Refusal;
 use rustls::server::{Accepted, Acceptor};
@@ -15,6 +20,7 @@ use super::{
     turns::{TURN_TIME, Turns, UnderWay},
 };
 use crate::{
+    answer::{self, Answer, DateText, Recipient},
     async_channel::{AsyncChannel, Socket},
     audit::Audit,
     channel::Channel,
@@ -95,7 +101,13 @@ impl SecurePort {
         stream.set_nodelay(true).map_err(Failure::Ended)?;
         let late = |_| Failure::Late(self.timeout);
         let mut socket = Socket(stream);
-        let accepted = timeout(self.timeout, client_hello(&mut socket)).await.map_err(late)??;
+        let accepted = match timeout(self.timeout, client_hello(&mut socket)).await.map_err(late)? {
+            Err(Failure::Plain) => {
+                tell_plain(Channel::plain(socket)).await;
+                return Err(Failure::Plain);
+            }
+            accepted => accepted?,
+        };
         // Waiting for a turn and a place costs the client none of its time.
         let turn = self.turns.take().await;
         let place = self.places.acquire().await.expect("the semaphore is never closed");
@@ -158,6 +170,18 @@ impl SecurePort {
             tracing::warn!(system = self.port.name(), %address, certificate = peer.name(), expected, times,
                 "a certificate names no system of this cloud: all its requests are refused");
         }
+    }
+}
+
+/// Tells who speaks no TLS that it is spoken here: most likely a browser or curl that was given `http://` (RFC 2817, section 4.2).
+async fn tell_plain(mut channel: AsyncChannel) {
+    let told = "This port speaks TLS: call it by https:// instead of http://, with a certificate of this cloud.\n";
+    let answer = Answer { header: Some(("Upgrade", "TLS/1.2, HTTP/1.1".to_owned())), ..Answer::text(426, told) };
+    let mut out = Vec::new();
+    answer::push_answer(&mut out, &answer, DateText::default().at(SystemTime::now()), Recipient::CLOSED);
+    // So little has room in a new socket; how the end goes does not matter.
+    if channel.write_all(&out).await.is_ok() {
+        let _ = channel.linger().await;
     }
 }
 

@@ -266,11 +266,14 @@ fn a_system_does_for_itself_what_is_its_own() {
         let (code, said) = session.run(&format!("{line} --cert own/gauge.crt"));
         assert!(code == DENIED && said.contains(told), "{line}: {code:?} {said}");
     }
-    // As the operator, which manages and publishes nothing; and by ZMTP without keys, which no further attempt mends.
+    // As the operator, which manages and publishes nothing; by ZMTP without keys, which no further attempt mends; and by plain HTTP.
     for (line, expected, told) in [
         ("event publish PRESSURE 3 --system gauge", DENIED, "gauge publishes with its own certificate, named by --cert"),
         ("event publish PRESSURE 3 --system gauge --realtime", Some(1), "give the system's by --curve FILE"),
         ("event tail PRESSURE --realtime", Some(1), "and the cloud's by --server-key KEY"),
+        ("status --insecure", Some(1), "it speaks TLS, as a cloud in secure mode does: leave out --insecure"),
+        ("service list --insecure", Some(1), "leave out --insecure"),
+        ("event tail PRESSURE --insecure", Some(1), "leave out --insecure"),
     ] {
         let (code, said) = session.run(line);
         assert!(code == expected && said.matches("mechanism").count() <= 1 && said.contains(told), "{line}: {code:?} {said}");

@@ -69,11 +69,13 @@ fn a_name_of_four_or_six_parts_is_told_and_its_requests_are_refused() {
 }
 
 #[test]
-fn plain_http_is_closed_and_told() {
+fn plain_http_is_told_where_tls_is_spoken_and_closed() {
     let secure = SecureCloud::start([]);
     for of in [System::ServiceRegistry, System::EventHandler, System::Monitor] {
         let mut connection = Connection::open(secure.cloud.address(of)).expect("a connection");
-        assert!(connection.request("GET", "/serviceregistry/echo", &[], None).is_err(), "{}", of.name());
+        let answer = connection.request("GET", "/serviceregistry/echo", &[], None).expect("an answer");
+        assert_eq!((answer.status, answer.header("upgrade")), (426, Some("TLS/1.2, HTTP/1.1")), "{}", of.name());
+        assert!(answer.text().contains("https:// instead of http://") && connection.is_closed_by_server(), "{}", answer.text());
         wait_for_log(&secure.cloud, &[of.name(), "http:// instead of https://"]);
     }
     Client::system("others").expect(&secure.cloud, "GET", "/eventhandler/echo", None, 200);
