@@ -80,6 +80,11 @@ await test("web_the_lead_is_handed_over_by_two_clicks", async () => {
     await line.getByText(/This node has handed the lead over: the first node leads in epoch \d+\./).waitFor();
     const verdict = await follower.locator(".stale .mark").first().evaluate((mark) => getComputedStyle(mark, "::before").content);
     expect(verdict.includes("was"), `a verdict of before reads as one of now: ${verdict}`);
+    // Its node begins anew, as one that follows, on the ports that it had.
+    await line.getByRole("link", { name: "Which node leads?" }).click();
+    await follower.getByRole("heading", { name: "Another node of the pair leads" }).waitFor();
+    await follower.getByRole("link", { name: dashboard(begun.at(-1)) }).click();
+    await follower.getByText("This node leads").first().waitFor();
 });
 
 await test("web_a_witness_that_is_away_is_told", async () => {

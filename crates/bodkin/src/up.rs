@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use bodkin_host::{
-    HostConfig, Port, SecurityConfig, Server,
+    Announced, HostConfig, Port, SecurityConfig, Server,
     log_book::LogBook,
     pair::PairConfig,
     realtime::{Realtime, keep_large_tables_apart},
@@ -103,7 +103,7 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
             Ok(server) => server,
             Err(error) => return Ok(Err(fail(FAILED, &error.into()))),
         };
-        tell_ready(&server, config.security.as_ref(), started, json_output);
+        tell_ready(&server, &config, started, json_output);
         if is_new && !json_output {
             tell_new(&config);
         }
@@ -163,7 +163,8 @@ fn listeners(server: &Server) -> Map<String, Value> {
     listeners.chain(zmtp).chain(relay).map(|(name, address)| (name.to_owned(), json!(address.to_string()))).chain(ipc).collect()
 }
 
-fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Instant, json_output: bool) {
+fn tell_ready(server: &Server, config: &HostConfig, started: Instant, json_output: bool) {
+    let security = config.security.as_ref();
     let listeners = Port::ALL.iter().zip(&server.addresses);
     let zmtp = server.zmtp.iter().map(|address| ("zmtp", address));
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
@@ -193,7 +194,20 @@ fn tell_ready(server: &Server, security: Option<&SecurityConfig>, started: Insta
     zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
     server.zmtp_ipc.iter().for_each(|file| println!("  {:<16} ipc://{}", "zmtp", file.path().display()));
     server.relay.iter().for_each(|address| println!("  {:<16} {address} (bodkin-relay/1 over TLS)", "relay"));
+    // On loopback no device could find it.
+    if !config.listen.is_loopback() {
+        println!("  {:<16} {}", "dns-sd", announced_as(config.dns_sd));
+    }
     println!("ready in {ready_ms:.0} ms");
+}
+
+/// What devices on the network find by multicast DNS.
+fn announced_as(announced: Option<Announced>) -> &'static str {
+    match announced {
+        None => "nothing is announced on the network; --dns-sd cloud has devices find this cloud by multicast DNS",
+        Some(Announced::CoreSystems) => "the core systems are announced on the network by multicast DNS",
+        Some(Announced::Services) => "all services are announced on the network by multicast DNS",
+    }
 }
 
 /// What to do with a cloud that has just got its certificates.

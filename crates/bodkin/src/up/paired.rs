@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use bodkin_broker::Node;
 use bodkin_host::{
-    HostConfig, Server, StartError,
+    HostConfig, RelayConfig, Server, StartError, ZmtpConfig,
     pair::{Duty, Leadership, PairConfig, PairHandle, PairNode},
 };
 use serde_json::json;
@@ -33,20 +33,32 @@ pub fn run(config: HostConfig, pair: PairConfig, manager: &ServiceManager, json_
         Err(error) => return Ok(fail(FAILED, &error.into())),
     };
     obey_signals(&runtime, pair.handle().clone())?;
-    let config = HostConfig { pair: Some(pair.handle().clone()), ..config };
-    let mut is_told = false;
+    let mut config = HostConfig { pair: Some(pair.handle().clone()), ..config };
+    let mut bound = None;
     let code = loop {
         let tell = |server: &Server, pair: &PairNode| {
-            if !std::mem::replace(&mut is_told, true) {
+            if bound.is_none() {
+                bound = Some(on_ports_of(server, &config));
                 tell_begun(server, pair, node, json_output);
             }
         };
         if let Some(code) = serve(&config, &mut pair, manager, tell, json_output)? {
             break code;
         }
+        // Clients, and who has its dashboard open, look for it where they have found it.
+        config = bound.clone().unwrap_or(config);
     };
     pair.stop();
     Ok(code)
+}
+
+/// The same on the ports that a server has got, where the system has chosen them.
+fn on_ports_of(server: &Server, config: &HostConfig) -> HostConfig {
+    let mut ports = config.ports;
+    ports.iter_mut().zip(&server.addresses).for_each(|(port, address)| *port = address.port());
+    let zmtp = config.zmtp.clone().map(|zmtp| ZmtpConfig { port: server.zmtp.map_or(zmtp.port, |address| address.port()), ..zmtp });
+    let relay = config.relay.map(|relay| RelayConfig { listen: server.relay.unwrap_or(relay.listen), ..relay });
+    HostConfig { ports, zmtp, relay, ..config.clone() }
 }
 
 fn tell_begun(server: &Server, pair: &PairNode, node: Node, json_output: bool) {
@@ -128,7 +140,7 @@ async fn duties(
             led = lead(server, &leadership) => match led {
                 Ok(()) => {
                     manager.status(SERVES);
-                    tell_ready(server, config.security.as_ref(), promoted, json_output);
+                    tell_ready(server, config, promoted, json_output);
                 }
                 Err(error) => return Ok(Some(fail(FAILED, &error.into()))),
             },
