@@ -37,7 +37,10 @@ interface Offer {
     provider: string;
 }
 
+/** Systems that Bodkin is itself. */
 const CORE = ["serviceregistry", "authorization", "orchestrator", "eventhandler", "gatekeeper", "gateway"];
+
+export const isCore = (system: string): boolean => CORE.includes(system);
 
 const cloudName = ({ operator, name }: { operator: string; name: string }): string => `cloud ${operator}/${name}`;
 const serviceName = (definition: string, provider: string): string => `${definition} of ${provider}`;
@@ -65,7 +68,7 @@ const things = (kind: string, names: readonly string[]): Thing[] =>
     [...new Set(names)].sort((a, b) => a.localeCompare(b)).map((name) => ({ id: `${kind} ${name}`, name }));
 
 export const mapOf = (known: Known, { text, core }: Wanted): CloudMap => {
-    const isShown = (system: string): boolean => core || !CORE.includes(system);
+    const isShown = (system: string): boolean => core || !isCore(system);
     const fits = (name: string): boolean => name.toLowerCase().includes(text.toLowerCase());
     const [uses, offers] = [usesOf(known), offersOf(known)];
     const idle = idleOf(known, uses, offers).filter((name) => isShown(name) && fits(name));

@@ -1,5 +1,7 @@
 /** What tables show, and in which order. */
 
+import { count } from "./format";
+
 export type Value = string | number | boolean | null | undefined;
 
 export interface Column<Row> {
@@ -41,8 +43,11 @@ export const ordered = <Row>(rows: readonly Row[], columns: readonly Column<Row>
     return rows.toSorted((a, b) => sign * compare(column.of(a), column.of(b)));
 };
 
-/** What a row reads as in a column. */
-export const reads = <Row>(row: Row, column: Column<Row>): string => column.text?.(row) ?? String(column.of(row) ?? "");
+/** What a row reads as in a column. Numbers that count something have their thousands apart; those of other columns are names. */
+export const reads = <Row>(row: Row, column: Column<Row>): string => {
+    const value = column.of(row);
+    return column.text?.(row) ?? (column.unit !== undefined && Number.isInteger(value) ? count(value as number) : String(value ?? ""));
+};
 
 /** Columns that have numbers, by their keys. */
 export const numbers = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]): ReadonlySet<string> =>

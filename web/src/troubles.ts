@@ -21,6 +21,9 @@ const CERTIFICATE_LEFT_S_MIN = 14 * 86_400;
 /** A node that does not tell a number has none of it. */
 const value = (numbers: Numbers, name: string): number => numbers[name] ?? 0;
 
+/** So many of something, and what is said of one or of many. */
+const some = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`;
+
 const isOver = (name: string, most: number, words: (value: number) => string): Trouble => ({
     of: [name],
     says: (numbers) => (value(numbers, name) > most ? words(value(numbers, name)) : null),
@@ -58,34 +61,34 @@ const certificate: Trouble = {
 export const TROUBLES: readonly Trouble[] = [
     is("bodkin_database_suspended", () => "The database takes no change: each is answered 503."),
     isNot("bodkin_database_connected", () => "The shared database is not reached: changes are refused, and what was last read is shown. Look whether PostgreSQL runs, and is reached from there."),
-    is("bodkin_nodes_silent", (value) => `${count(value)} nodes of this cloud are silent: see below which, and look whether they run and reach the database.`),
+    is("bodkin_nodes_silent", (value) => `${some(value, "node of this cloud is silent", "nodes of this cloud are silent")}: see below which, and look whether they run and reach the database.`),
     isNot("bodkin_node_events_connected", () => "NATS is not reached: live subscribers hear only what is published at their own node. Look whether it runs, and is reached from there."),
     isOver("bodkin_database_clock_difference_seconds", CLOCK_DIFFERENCE_S_MAX, (value) => `This node's clock differs from the shared database's by ${digits(value)} s, and what ends at some time ends there at another: have both machines keep time.`),
     is("bodkin_audit_suspended", () => "The audit log cannot be written: changes are refused."),
     is("bodkin_event_log_suspended", () => "The event log keeps nothing: the disk takes nothing."),
     disk,
-    isNot("bodkin_fleet_connected", (numbers) => `Events do not reach the fleet's stream, and ${count(value(numbers, "bodkin_fleet_waiting_events"))} wait in the event log: Events says why.`),
-    is("bodkin_fleet_stopped_lanes", (value) => `${count(value)} lanes to the fleet's stream stand still: another edge has this one's name, or it was put back to an earlier state. Events says which.`),
+    isNot("bodkin_fleet_connected", (numbers) => `Events do not reach the fleet's stream, and ${some(value(numbers, "bodkin_fleet_waiting_events"), "waits", "wait")} in the event log: Events says why.`),
+    is("bodkin_fleet_stopped_lanes", (value) => `${some(value, "lane to the fleet's stream stands still", "lanes to the fleet's stream stand still")}: another edge has this one's name, or it was put back to an earlier state. Events says which.`),
     isNot("bodkin_from_fleet_connected", () => "Events of the fleet do not come here, and wait in its stream: the API's /fleet says why."),
     alone,
     is("bodkin_pair_unreached", () => "A node of the reliable pair is unreachable: see below which."),
-    is("bodkin_graphs_suspended", (value) => `${count(value)} graphs stand still because an operator has failed: see Graphs.`),
-    is("bodkin_graph_links_down", (value) => `${count(value)} links of graphs to other edges are down, and results are late: see Graphs.`),
+    is("bodkin_graphs_suspended", (value) => `${some(value, "graph stands still because an operator has failed", "graphs stand still because an operator has failed")}: see Graphs.`),
+    is("bodkin_graph_links_down", (value) => `${some(value, "link of graphs to other edges is down", "links of graphs to other edges are down")}, and results are late: see Graphs.`),
     certificate,
     is("bodkin_guarantee_suspended", () => "Deadlines are not guaranteed just now: below is why."),
     is("bodkin_backup_far", () => "Replicas take longer to the Backup than was admitted with."),
-    is("bodkin_nodes_other_release", (value) => `${count(value)} nodes of this cloud run another release than this one: bring them to the same one.`),
-    is("bodkin_audit_lost_total", (value) => `${count(value)} entries of the audit log were lost since the start.`),
-    is("bodkin_fleet_lost_total", (value) => `${count(value)} events were lost for the fleet since the start: the event log did not keep them until they were forwarded.`),
-    is("bodkin_fleet_lost_by_stream_total", (value) => `${count(value)} events were lost by the fleet's stream since the start, which had acknowledged them.`),
-    is("bodkin_from_fleet_lost_total", (value) => `${count(value)} messages of the fleet, at the most, were let go of by its stream before they came since the start.`),
-    is("bodkin_from_fleet_refused_total", (value) => `${count(value)} messages of the fleet could not be published here since the start: the API's /fleet has the last one.`),
-    is("bodkin_node_events_missing_total", (value) => `${count(value)} events of other nodes are missing since the start.`),
-    is("bodkin_node_events_unsent_total", (value) => `${count(value)} events were not sent to the other nodes since the start.`),
-    is("bodkin_topic_late_total", (value) => `${count(value)} events of real-time topics were late since the start.`),
-    is("bodkin_topic_lost_total", (value) => `${count(value)} events of real-time topics were lost since the start.`),
-    is("bodkin_events_lost_total", (value) => `${count(value)} events were lost to slow subscribers since the start.`),
-    is("bodkin_dead_letters_total", (value) => `${count(value)} pushed events were given up since the start: Events has those that were not delivered again.`),
+    is("bodkin_nodes_other_release", (value) => `${some(value, "node of this cloud runs another release", "nodes of this cloud run another release")} than this one: bring them to the same one.`),
+    is("bodkin_audit_lost_total", (value) => `${some(value, "entry of the audit log was lost", "entries of the audit log were lost")} since the start.`),
+    is("bodkin_fleet_lost_total", (value) => `${some(value, "event was lost for the fleet", "events were lost for the fleet")} since the start: the event log did not keep them until they were forwarded.`),
+    is("bodkin_fleet_lost_by_stream_total", (value) => `${some(value, "event was lost by the fleet's stream", "events were lost by the fleet's stream")} since the start, which had acknowledged them.`),
+    is("bodkin_from_fleet_lost_total", (value) => `${some(value, "message of the fleet, at the most, was let go of", "messages of the fleet, at the most, were let go of")} by its stream before coming here, since the start.`),
+    is("bodkin_from_fleet_refused_total", (value) => `${some(value, "message of the fleet", "messages of the fleet")} could not be published here since the start: the API's /fleet has the last one.`),
+    is("bodkin_node_events_missing_total", (value) => `${some(value, "event of other nodes is missing", "events of other nodes are missing")} since the start.`),
+    is("bodkin_node_events_unsent_total", (value) => `${some(value, "event was not sent to the other nodes", "events were not sent to the other nodes")} since the start.`),
+    is("bodkin_topic_late_total", (value) => `${some(value, "event of real-time topics was late", "events of real-time topics were late")} since the start.`),
+    is("bodkin_topic_lost_total", (value) => `${some(value, "event of real-time topics was lost", "events of real-time topics were lost")} since the start.`),
+    is("bodkin_events_lost_total", (value) => `${some(value, "event was lost to slow subscribers", "events were lost to slow subscribers")} since the start.`),
+    is("bodkin_dead_letters_total", (value) => `${some(value, "pushed event was given up", "pushed events were given up")} since the start: Events has those that were not delivered again.`),
 ];
 
 /** What of it is so. */

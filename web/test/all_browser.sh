@@ -16,4 +16,6 @@ timeout 120 node test/readers.mjs || failed=1
 timeout 300 node test/secure.mjs || failed=1
 timeout 300 node test/clouds.mjs || failed=1
 timeout 120 node test/pair.mjs || failed=1
+timeout 120 node test/edges.mjs || failed=1
+timeout 300 node test/servers.mjs || failed=1
 exit "$failed"

@@ -288,7 +288,7 @@ await test("web_who_listens_is_listed", async () => {
 
 await test("web_what_is_chosen_is_in_the_address", async () => {
     const { page, close } = await open();
-    await show(page, "services");
+    await show(page, "services?core=1");
     await settle(page);
     const table = page.getByRole("region", { name: "Table of services" });
     await page.getByLabel("Find").fill("vib");

@@ -35,12 +35,35 @@ await test("web_names_are_whole_and_stay_in_sight_where_there_is_little_room", a
     await close();
 });
 
+await test("web_a_drawing_is_resized_and_a_thing_that_is_pressed_keeps_its_lines", async () => {
+    const { page, close } = await open();
+    await show(page, "map");
+    await settle(page);
+    const drawing = page.getByRole("region", { name: "Map of this cloud" });
+    const width = async () => (await drawing.locator("svg").boundingBox()).width;
+    const natural = await width();
+    await drawing.focus();
+    await page.keyboard.press("-");
+    expect((await width()) < 0.8 * natural, `${await width()} px of ${natural}`);
+    await page.getByRole("button", { name: "Draw Map of this cloud larger" }).click();
+    expect((await width()) === natural, `${await width()} px of ${natural}`);
+    const service = drawing.locator("g", { hasText: "temperature of sensor" });
+    await service.click();
+    await page.mouse.move(0, 0);
+    // The rule of the historian, and the registration of the sensor.
+    expect((await drawing.locator("path.chosen").count()) === 2 && (await drawing.locator("rect.end").count()) === 2, "the lines of what was pressed do not stay");
+    await service.click();
+    await page.mouse.move(0, 0);
+    expect((await drawing.locator("path.chosen").count()) === 0, "pressed again, they stay");
+    await close();
+});
+
 await test("web_charts_tell_the_newest_values_and_those_that_are_pointed_at", async () => {
     const { page, close } = await open();
     await show(page, "overview");
-    const chart = page.locator("figure", { hasText: "Events 1/s" });
+    const chart = page.locator("figure", { hasText: "Events events/s" });
     await chart.getByText(/^newest \d\d:\d\d:\d\d$/).waitFor();
-    await chart.getByText(/published \d[\d.,]* 1\/s/).waitFor();
+    await chart.getByText(/published \d[\d.,]* events\/s/).waitFor();
     await chart.locator(".u-over").hover();
     await chart.getByText(/^at \d\d:\d\d:\d\d$/).waitFor();
     await close();

@@ -180,7 +180,11 @@ await test("web_events_are_heard_by_a_systems_certificate_only", async () => {
     const refused = await blind.newPage();
     await refused.goto(`${monitor}/#/events?type=TEMPERATURE`);
     await refused.getByRole("button", { name: "Listen" }).click();
-    await refused.getByRole("region", { name: "Live tail" }).locator("p.why").waitFor();
+    const tail = refused.getByRole("region", { name: "Live tail" });
+    await tail.locator("p.why").waitFor();
+    await tail.getByText("A certificate of a system, as a key store to import").waitFor();
+    expect((await tail.getByRole("link", { name: /eventhandler\/echo/ }).getAttribute("href")) === `${eventHandler}/eventhandler/echo`, "the link leads elsewhere");
+    if (SHOTS) await tail.screenshot({ path: `${SHOTS}/tail-refused.png` });
     await blind.close();
     await sensor.close();
 });

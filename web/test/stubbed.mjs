@@ -51,7 +51,7 @@ await test("web_the_fleets_lanes_are_drawn", async () => {
     const panel = page.getByRole("region", { name: "Events for the fleet" });
     await tells(panel, ["● connected", "nats.example:4222", "hall-3", "PLANTS", "98,765 messages", "3 servers", "on disk"]);
     const row = (name) => panel.getByRole("region", { name: "Table of lanes" }).getByRole("row", { name });
-    await tells(row(/^press/), ["● running", "1200"]);
+    await tells(row(/^press/), ["● running", "1,200"]);
     await tells(row(/^oven/), ["▲ stopped", "77", "2.5 s", "5", "2", "another edge has this one's name"]);
     await isUsable(page, 1280);
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/fleet.png`, fullPage: true });
@@ -110,7 +110,7 @@ await test("web_a_graph_whose_input_is_down_is_not_drawn_as_running", async () =
     const drawn = await panel.locator("svg.layers text").allTextContents();
     for (const name of ["LEFT from hall-2", "▲ no RIGHT from hall-9"]) expect(drawn.some((text) => text.startsWith(name)), `${name} is not drawn: ${drawn}`);
     const row = (name) => panel.getByRole("region", { name: "Table of inputs of press from other edges" }).getByRole("row", { name });
-    await tells(row(/^LEFT/), ["hall-2", "● connected", "4100", "3"]);
+    await tells(row(/^LEFT/), ["hall-2", "● connected", "4,100", "3"]);
     await tells(row(/^RIGHT/), ["hall-9", "▲ unreachable", "connection refused", "any", "4", "6"]);
     await isUsable(page, 1280);
     await page.setViewportSize({ width: 360, height: 740 });

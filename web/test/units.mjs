@@ -10,7 +10,7 @@ const load = async (name) => {
     const { module } = await runnerImport(fileURLToPath(new URL(`../src/${name}.ts`, import.meta.url)), { configFile: false, logLevel: "error" });
     return module;
 };
-const { draw, cut, BOX_WIDTH_PX, BOX_HEIGHT_PX } = await load("layers");
+const { draw, cut, untangled, BOX_HEIGHT_PX } = await load("layers");
 const { mapOf } = await load("map");
 const { ruleFor, serviceLabel } = await load("rule");
 const { until } = await load("format");
@@ -26,9 +26,9 @@ await test("web_unit_things_stand_in_columns_and_lines_go_from_side_to_side", ()
     same(boxes.map(({ id }) => id), ["a", "b", "c"]);
     const [a, b, c] = boxes;
     expect(a.x === b.x && a.x === lefts[0] && c.x === lefts[2] && a.y === c.y, "columns and rows are straight");
-    expect(b.y >= a.y + BOX_HEIGHT_PX && b.y + BOX_HEIGHT_PX <= height && c.x + BOX_WIDTH_PX === width, "boxes lie apart, and inside the drawing");
+    expect(b.y >= a.y + BOX_HEIGHT_PX && b.y + BOX_HEIGHT_PX <= height && c.x + c.width === width, "boxes lie apart, and inside the drawing");
     const [x1, y1, ...rest] = lines[0].d.split(/[MC ]/).filter(Boolean).map(Number);
-    same([lines.length, x1, y1, ...rest.slice(-2)], [1, b.x + BOX_WIDTH_PX, b.y + BOX_HEIGHT_PX / 2, c.x, c.y + BOX_HEIGHT_PX / 2]);
+    same([lines.length, x1, y1, ...rest.slice(-2)], [1, b.x + b.width, b.y + BOX_HEIGHT_PX / 2, c.x, c.y + BOX_HEIGHT_PX / 2]);
 });
 
 await test("web_unit_of_long_columns_a_part_is_drawn_and_no_line_ends_nowhere", () => {
@@ -42,8 +42,18 @@ await test("web_unit_of_long_columns_a_part_is_drawn_and_no_line_ends_nowhere", 
     expect(draw([[], []], [], 60).height > 0, "columns without things have a place for their heads");
 });
 
+await test("web_unit_things_stand_where_few_lines_cross", () => {
+    const order = (columns, edges) => untangled(columns.map((column) => column.map(thing)), edges.map(([from, to]) => ({ from, to }))).map((column) => column.map(({ id }) => id));
+    same(order([["a", "b"], ["x", "y"], ["p", "q"]], [["a", "y"], ["b", "x"], ["y", "p"], ["x", "q"]]), [["a", "b"], ["y", "x"], ["p", "q"]]);
+    same(order([["a", "b", "c"], ["x", "y"]], [["a", "x"], ["c", "x"], ["b", "y"]]), [["a", "b", "c"], ["x", "y"]]);
+    same(order([["a"], ["x", "y", "z"]], [["a", "z"]]), [["a"], ["z", "x", "y"]]);
+    same(order([["a", "b"], [], ["y", "x"]], [["a", "x"], ["b", "y"], ["gone", "y"]]), [["a", "b"], [], ["x", "y"]]);
+});
+
 await test("web_unit_a_name_is_cut_where_its_box_ends", () => {
-    same([cut("x".repeat(28)), cut("x".repeat(29))], ["x".repeat(28), `${"x".repeat(27)}…`]);
+    same([cut("x".repeat(44)), cut("x".repeat(45))], ["x".repeat(44), `${"x".repeat(43)}…`]);
+    const [narrow, wide] = draw([[thing("a")], [thing("a-name-of-some-length")]], [], 60).boxes.map(({ width }) => width);
+    expect(narrow < wide, `boxes are as wide as their names: ${narrow}, ${wide}`);
 });
 
 const system = (systemName) => ({ systemName });
@@ -162,10 +172,10 @@ const FIRING = {
     BodkinEventLogSuspended: [{ bodkin_event_log_suspended: 1 }, "keeps nothing"],
     BodkinAuditSuspended: [{ bodkin_audit_suspended: 1 }, "changes are refused"],
     BodkinFleetAway: [{ bodkin_fleet_connected: 0, bodkin_fleet_waiting_events: 7 }, "and 7 wait"],
-    BodkinFleetStopped: [{ bodkin_fleet_connected: 1, bodkin_fleet_stopped_lanes: 1 }, "stand still"],
+    BodkinFleetStopped: [{ bodkin_fleet_connected: 1, bodkin_fleet_stopped_lanes: 1 }, "1 lane to the fleet's stream stands still"],
     BodkinFleetLost: [{ bodkin_fleet_lost_total: 8 }, "8 events were lost for the fleet"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
-    BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "links of graphs to other edges are down"],
+    BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],
 };
 
 await test("web_unit_whatever_an_alert_says_the_overview_says", () => {
