@@ -20,7 +20,7 @@ mod tunnels;
 pub mod zmtp;
 
 use std::{
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -66,6 +66,18 @@ fn data_beside(here: &Path, system_file: &Path) -> PathBuf {
     let said = || read(system_file).ok().and_then(|settings| given(&settings.data));
     let there = if here.is_dir() { None } else { said() };
     there.unwrap_or_else(|| here.to_owned())
+}
+
+/// Where commands reach the cloud of this machine if nothing tells them: where the operator's file has it listen, or on loopback.
+pub fn host_of_this_machine() -> IpAddr {
+    host_beside(Path::new(DEFAULT_DATA), Path::new(SYSTEM_FILE))
+}
+
+/// As [`data_beside`]: the cloud in a folder is on loopback until it is told otherwise. Who listens on all addresses is there too.
+fn host_beside(here: &Path, system_file: &Path) -> IpAddr {
+    let said = || read(system_file).ok()?.listen.filter(|listen| !listen.is_unspecified());
+    let there = if here.is_dir() { None } else { said() };
+    there.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 /// Whether this process may keep its state there, or make the directory.

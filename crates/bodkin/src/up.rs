@@ -194,8 +194,11 @@ fn tell_ready(server: &Server, config: &HostConfig, started: Instant, json_outpu
     zmtp.for_each(|(name, address)| println!("  {name:<16} tcp://{address}"));
     server.zmtp_ipc.iter().for_each(|file| println!("  {:<16} ipc://{}", "zmtp", file.path().display()));
     server.relay.iter().for_each(|address| println!("  {:<16} {address} (bodkin-relay/1 over TLS)", "relay"));
-    // On loopback no device could find it.
+    // On loopback no device could find it, and commands look there.
     if !config.listen.is_loopback() {
+        if !config.listen.is_unspecified() {
+            println!("  {:<16} bodkin COMMAND --service-registry {}", "commands", server.addresses[0]);
+        }
         println!("  {:<16} {}", "dns-sd", announced_as(config.dns_sd));
     }
     println!("ready in {ready_ms:.0} ms");

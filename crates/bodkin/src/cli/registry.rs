@@ -1,6 +1,6 @@
 //! Which local cloud a command is for.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_client::{CoreSystems, Limits, Monitor};
@@ -8,6 +8,7 @@ use bodkin_host::Port;
 use clap::Args;
 
 use super::credentials::CredentialOptions;
+use crate::settings::host_of_this_machine;
 
 /// How long a command waits for what a cloud has to ask others for: the cloud gives up first, each step behind its `neighbor_timeout_ms`, and says why.
 const OTHER_CLOUDS_MAX: Duration = Duration::from_secs(600);
@@ -15,7 +16,7 @@ const OTHER_CLOUDS_MAX: Duration = Duration::from_secs(600);
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
 pub struct RegistryOptions {
-    /// The cloud's Service Registry, of a reliable pair both nodes' (HOST:PORT,HOST:PORT) [default: 127.0.0.1:8443, plus the port offset]
+    /// The cloud's Service Registry, of a reliable pair both nodes' (HOST:PORT,HOST:PORT) [default: port 8443, plus the port offset, where /etc/bodkin/bodkin.toml has the cloud listen, or else at 127.0.0.1]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_addresses)]
     service_registry: Option<String>,
     /// The port offset that the cloud on this machine was started with
@@ -71,12 +72,21 @@ impl RegistryOptions {
     }
 
     fn service_registry(&self) -> String {
-        self.service_registry.clone().unwrap_or_else(|| default_address(self.port_offset))
+        self.service_registry.clone().unwrap_or_else(|| on_this_machine(CoreSystem::ServiceRegistry.default_port(), self.port_offset))
     }
 }
 
-fn default_address(port_offset: u16) -> String {
-    format!("127.0.0.1:{}", u32::from(CoreSystem::ServiceRegistry.default_port()) + u32::from(port_offset))
+/// Host and port of the cloud of this machine.
+pub fn on_this_machine(port: u16, port_offset: u16) -> String {
+    at(host_of_this_machine(), u32::from(port) + u32::from(port_offset))
+}
+
+/// What is beyond 65,535 is no port, which the connection will say.
+fn at(host: IpAddr, port: u32) -> String {
+    match host {
+        IpAddr::V4(host) => format!("{host}:{port}"),
+        IpAddr::V6(host) => format!("[{host}]:{port}"),
+    }
 }
 
 /// One address, or those of the two nodes of a reliable pair.
@@ -107,7 +117,9 @@ mod tests {
         }
         assert_eq!(parse_addresses("h:1, http://i:2").as_deref(), Ok("h:1,i:2"));
         assert!(parse_addresses("h:1,i:2,j:3").is_err() && parse_addresses("h:1,").is_err());
-        assert_eq!(default_address(10_000), "127.0.0.1:18443");
+        let ports: [(IpAddr, &str); 2] =
+            [([192, 0, 2, 7].into(), "192.0.2.7:18443"), (std::net::Ipv6Addr::LOCALHOST.into(), "[::1]:18443")];
+        assert!(ports.iter().all(|(host, address)| at(*host, 18_443) == *address));
     }
 
     #[test]

@@ -58,6 +58,26 @@ fn commands_look_where_bodkin_up_keeps_its_cloud() {
 }
 
 #[test]
+fn commands_reach_the_cloud_where_the_operators_file_has_it_listen() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (here, file) = (place.path().join(".bodkin"), place.path().join("bodkin.toml"));
+    let reached = |text: &str| {
+        std::fs::write(&file, text).expect("written");
+        host_beside(&here, &file).to_string()
+    };
+    for (text, host) in [
+        ("", "127.0.0.1"),
+        ("listen = \"192.0.2.7\"\n", "192.0.2.7"),
+        ("listen = \"::1\"\n", "::1"),
+        ("listen = \"0.0.0.0\"\n", "127.0.0.1"),
+    ] {
+        assert_eq!(reached(text), host, "{text}");
+    }
+    std::fs::create_dir(&here).expect("made");
+    assert_eq!(reached("listen = \"192.0.2.7\"\n"), "127.0.0.1", "whoever began in a folder has a cloud of his own");
+}
+
+#[test]
 fn state_is_kept_where_this_process_may_write() {
     let place = tempfile::tempdir().expect("a directory");
     std::fs::write(place.path().join("file"), "").expect("written");
