@@ -68,16 +68,15 @@ fn data_beside(here: &Path, system_file: &Path) -> PathBuf {
     there.unwrap_or_else(|| here.to_owned())
 }
 
-/// Where commands reach the cloud of this machine if nothing tells them: where the operator's file has it listen, or on loopback.
+/// Where commands reach the cloud of this machine if nothing tells them: where the operator's file has it listen, which counts for a cloud in a folder too, or on loopback.
 pub fn host_of_this_machine() -> IpAddr {
-    host_beside(Path::new(DEFAULT_DATA), Path::new(SYSTEM_FILE))
+    host_of(Path::new(SYSTEM_FILE))
 }
 
-/// As [`data_beside`]: the cloud in a folder is on loopback until it is told otherwise. Who listens on all addresses is there too.
-fn host_beside(here: &Path, system_file: &Path) -> IpAddr {
-    let said = || read(system_file).ok()?.listen.filter(|listen| !listen.is_unspecified());
-    let there = if here.is_dir() { None } else { said() };
-    there.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+/// Who listens on all addresses is on loopback too.
+fn host_of(system_file: &Path) -> IpAddr {
+    let said = read(system_file).ok().and_then(|settings| settings.listen);
+    said.filter(|listen| !listen.is_unspecified()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 /// Whether this process may keep its state there, or make the directory.
