@@ -9,6 +9,7 @@
 mod carried;
 pub mod checkpoint;
 mod cover;
+pub mod handover;
 pub mod machine;
 mod operator;
 mod order;

@@ -31,7 +31,7 @@ static PAIRS: [[u8; 2]; 1 << 12] = {
 const PIECE_BYTES: usize = 768;
 
 /// Appends the text of some bytes.
-pub(crate) fn write(bytes: &[u8], text: &mut String) {
+pub fn write(bytes: &[u8], text: &mut String) {
     text.reserve(bytes.len().div_ceil(3) * 4);
     for piece in bytes.chunks(PIECE_BYTES) {
         let mut letters = [PAD; PIECE_BYTES / 3 * 4];
@@ -56,7 +56,7 @@ fn letters_of([first, second, third]: [u8; 3]) -> [u8; 4] {
 }
 
 /// Appends the bytes of a text; false if it is none of some. Bits that stand for nothing must be 0, so that bytes have one text.
-pub(crate) fn read(text: &str, bytes: &mut Vec<u8>) -> bool {
+pub fn read(text: &str, bytes: &mut Vec<u8>) -> bool {
     let (groups, rest) = text.as_bytes().as_chunks::<4>();
     if !rest.is_empty() {
         return false;

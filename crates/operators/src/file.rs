@@ -2,6 +2,7 @@
 
 mod edges;
 mod inputs;
+mod moving;
 mod operators;
 mod part;
 mod table;
@@ -10,6 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     num::NonZeroU32,
     ops::Range,
+    sync::Arc,
 };
 
 use bodkin_broker::{
@@ -27,6 +29,7 @@ use toml::de::DeTable;
 
 use self::{edges::Places, table::Table};
 pub use self::{
+    moving::{MoveFault, moved},
     operators::Recipe,
     part::{Fetched, FetchedSupplier},
 };
@@ -59,6 +62,8 @@ pub struct GraphFile {
     pub forms: Forms,
     /// How each link of the placement writes its events.
     pub link_forms: Vec<Form>,
+    /// The text.
+    pub text: Arc<str>,
     /// The first eight bytes of the text's SHA-256: files of one digest are one graph.
     pub digest: u64,
     /// Where each output stands in the text.
@@ -87,6 +92,7 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
     let digest = u64::from_be_bytes(Sha256::digest(text)[..8].try_into().expect("there are 32"));
     let mut reading = Reading {
         topic_name,
+        text: text.into(),
         digest,
         found: Vec::new(),
         sources: BTreeMap::new(),
@@ -106,6 +112,7 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
 /// What has been read so far.
 struct Reading {
     topic_name: TopicName,
+    text: Arc<str>,
     digest: u64,
     found: Vec<Mistake>,
     /// What a name stands for.
@@ -185,6 +192,7 @@ impl Reading {
             recipes,
             forms,
             link_forms: std::mem::take(&mut self.link_forms),
+            text: self.text.clone(),
             digest: self.digest,
             output_places,
         })

@@ -5,7 +5,7 @@
 //! has the file, `docs/design/operators.md` says how an operator is written.
 
 mod average;
-mod base64;
+pub mod base64;
 pub mod catalogue;
 mod cipher;
 mod concatenate;

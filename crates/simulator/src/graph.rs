@@ -6,6 +6,7 @@
 
 mod leader;
 pub mod link;
+pub mod moving;
 mod pair;
 #[cfg(test)]
 mod tests;

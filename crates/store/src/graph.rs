@@ -13,6 +13,21 @@ CREATE TABLE graph (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// What has gone with an operator to another host and is not known to be there yet, and what has come with one and is not at work yet (`broker::graph::handover`).
+pub(crate) const MOVES_MIGRATION: &str = "
+ALTER TABLE graph ADD COLUMN given TEXT;
+ALTER TABLE graph ADD COLUMN taken TEXT;
+";
+
+/// Operators of a graph that are between two hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphMoves {
+    /// What has gone to another host.
+    pub given: Option<String>,
+    /// What has come from another one.
+    pub taken: Option<String>,
+}
+
 impl Draft<'_> {
     /// The files of all graphs, by name.
     pub fn deployed_graphs(&mut self) -> Result<Vec<String>, OperationError> {
@@ -21,9 +36,44 @@ impl Draft<'_> {
 
     /// Keeps a graph, in the place of one of its name.
     pub fn deploy_graph(&mut self, name: &str, file: &str) -> Result<(), OperationError> {
-        let put = "INSERT INTO graph (name, file) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET file = excluded.file";
+        let put = "INSERT INTO graph (name, file) VALUES (?1, ?2) \
+            ON CONFLICT (name) DO UPDATE SET file = excluded.file, given = NULL, taken = NULL";
         self.run(put, params![name, file])?;
         Ok(())
+    }
+
+    /// Keeps a graph's new version, in which an operator is on another host, with what goes there.
+    pub fn give_operator(&mut self, name: &str, file: &str, given: &str) -> Result<(), OperationError> {
+        self.run("UPDATE graph SET file = ?2, given = ?3, taken = NULL WHERE name = ?1", params![name, file, given])?;
+        Ok(())
+    }
+
+    /// What was given to another host is there.
+    pub fn was_taken(&mut self, name: &str) -> Result<(), OperationError> {
+        self.run("UPDATE graph SET given = NULL WHERE name = ?1", [name])?;
+        Ok(())
+    }
+
+    /// Keeps a graph's new version, in which an operator of another host is here, with what has come from there.
+    pub fn take_operator(&mut self, name: &str, file: &str, taken: &str) -> Result<(), OperationError> {
+        let put = "INSERT INTO graph (name, file, taken) VALUES (?1, ?2, ?3) \
+            ON CONFLICT (name) DO UPDATE SET file = excluded.file, taken = excluded.taken, given = NULL";
+        self.run(put, params![name, file, taken])?;
+        Ok(())
+    }
+
+    /// What was taken from another host is at work.
+    pub fn is_at_work(&mut self, name: &str) -> Result<(), OperationError> {
+        self.run("UPDATE graph SET taken = NULL WHERE name = ?1", [name])?;
+        Ok(())
+    }
+
+    /// Operators of a graph that are between two hosts; none of a graph that is not kept.
+    pub fn graph_moves(&mut self, name: &str) -> Result<GraphMoves, OperationError> {
+        let rows = self.rows("SELECT given, taken FROM graph WHERE name = ?1", [name], |row| {
+            Ok(GraphMoves { given: row.get(0)?, taken: row.get(1)? })
+        })?;
+        Ok(rows.into_iter().next().unwrap_or_default())
     }
 
     /// Forgets a graph; false if none was kept.

@@ -67,6 +67,7 @@ use crate::{
 pub use crate::{
     database::DatabaseError,
     draft::{Draft, OperationError},
+    graph::GraphMoves,
     open::{OpenError, Opened},
     service_registry::{REMOVAL_ROWS_MAX, UnreachableEntry},
 };

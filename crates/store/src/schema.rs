@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     relay::MIGRATION,
     leader::MIGRATION,
     accepted_event::MIGRATION,
+    graph::MOVES_MIGRATION,
 ];
 
 const SPINE: &str = "

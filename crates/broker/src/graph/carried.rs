@@ -34,6 +34,25 @@ impl Carried {
         }
     }
 
+    /// The last event of each run of a supplier that was taken.
+    pub fn taken(&self, supplier: SupplierId) -> impl Iterator<Item = Taken> {
+        let of_supplier = (supplier, Incarnation(0), PublisherId(0))..=(supplier, Incarnation(u64::MAX), PublisherId(u64::MAX));
+        let taken = |((supplier, incarnation, publisher), through): (&Run, &Sequence)| Taken {
+            supplier: *supplier,
+            publisher: *publisher,
+            incarnation: *incarnation,
+            through: *through,
+        };
+        self.taken.range(of_supplier).map(taken)
+    }
+
+    /// Passes over what was taken elsewhere.
+    pub fn pass_over(&mut self, event: &Taken) {
+        let through = self.inherited.entry(run(event)).or_insert(event.through);
+        *through = event.through.max(*through);
+        self.take(event);
+    }
+
     /// Goes on where the deployment of `before` was, with those of its suppliers that this graph has too.
     pub fn inherit(&mut self, own: &Graph, before: &Graph, had: &Self) {
         for ((supplier, incarnation, publisher), through) in &had.taken {

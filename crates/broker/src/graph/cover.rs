@@ -78,6 +78,12 @@ impl Cover {
         self.suppliers[supplier.index()].runs.iter().rfind(|run| run.publisher == publisher && run.incarnation == incarnation)
     }
 
+    /// Whether the graph has taken an event that is not acknowledged yet.
+    pub fn owes(&self, event: &Taken) -> bool {
+        let run = self.run(event.supplier, event.publisher, event.incarnation);
+        run.is_some_and(|run| run.safe < event.through && event.through <= run.taken)
+    }
+
     /// Notes that the graph has taken an event; false if it is not kept track of, so that it is acknowledged at once.
     pub fn take(&mut self, now: Instant, event: Taken) -> bool {
         let due_at = self.due_at.get_or_insert(now.plus_nanos(self.within_ns));
@@ -171,6 +177,14 @@ impl Cover {
         runs.flat_map(move |(at, supplier)| supplier.runs.iter().map(move |run| of(SupplierId::of(at), run)))
     }
 
+    /// Goes on where the deployment before had come to, whose suppliers are these here: what it had taken and nobody has acknowledged is acknowledged by the next checkpoint.
+    pub fn succeed(&mut self, before: &Self, place: impl Fn(SupplierId) -> Option<SupplierId>) {
+        for (at, supplier) in before.suppliers.iter().enumerate() {
+            let Some(own) = place(SupplierId::of(at)).filter(|own| self.keeps(*own)) else { continue };
+            self.suppliers[own.index()].runs.extend(supplier.runs.iter().map(|run| Run { under_way: run.safe, ..*run }));
+        }
+    }
+
     /// Goes on where another node's graph had come to.
     pub fn inherit(&mut self, taken: &[Taken]) {
         for Taken { supplier, publisher, incarnation, through } in
@@ -255,6 +269,25 @@ mod tests {
         cover.take(at(1), event(kept(), 1, 1, 7));
         assert!(!has(&cover, kept(), 6), "what this one has taken may be behind what it has not");
         assert_eq!(cover.taken().collect::<Vec<_>>(), [event(kept(), 1, 1, 7)]);
+    }
+
+    #[test]
+    fn what_the_deployment_before_had_taken_is_acknowledged_by_a_checkpoint_of_the_next_one() {
+        let mut before = Cover::new([0, 3], 100);
+        let (first, second) = (event(SupplierId::of(1), 1, 1, 1), event(SupplierId::of(1), 1, 1, 2));
+        before.take(at(1), first);
+        before.sent();
+        told(|told| before.arrived(told));
+        before.take(at(2), second);
+        before.sent();
+        let mut next = Cover::new([3], 100);
+        next.succeed(&before, |supplier| (supplier.index() == 1).then_some(kept()));
+        let here = |event: Taken| Taken { supplier: kept(), ..event };
+        assert_eq!([next.owes(&here(first)), next.owes(&here(second)), next.owes(&event(kept(), 1, 1, 3))], [false, true, false]);
+        assert_eq!(told(|told| next.arrived(told)), [], "the checkpoint that was under way is of another graph");
+        next.sent();
+        assert_eq!(told(|told| next.arrived(told)), [here(second)]);
+        assert!(!next.owes(&here(second)));
     }
 
     #[test]

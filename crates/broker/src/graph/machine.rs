@@ -27,6 +27,7 @@ mod node;
 mod pace;
 mod progress;
 mod store;
+mod waiting;
 mod words;
 
 pub use self::{
@@ -35,6 +36,7 @@ pub use self::{
     held::HeldError,
     inputs::Invalid,
     store::{EventSlot, Record},
+    waiting::{Waiting, WaitingEvent},
     words::{Action, Arrival, Job, JobId, Lead, Outcome, Policy, Refused},
 };
 use self::{
@@ -185,8 +187,11 @@ impl Machine {
         readers.iter().all(|(operator, _)| self.graph.operator(*operator).on_invalid == OnInvalid::Shed)
     }
 
-    /// Whether an event of a supplier would wait without replacing one that waits.
+    /// Whether an event of a supplier would wait without replacing one that waits, in the queue or in front of an operator that has all it needs for its next round.
     pub fn has_room(&self, supplier: SupplierId) -> bool {
+        if self.suppliers[supplier.index()].1.iter().any(|(reader, _)| self.nodes[reader.index()].inputs.is_ready()) {
+            return false;
+        }
         let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));
         let level = &self.levels[self.suppliers[supplier.index()].0];
         level.arrivals().filter(|slot| self.store.record(*slot).source == source).count() < most

@@ -72,7 +72,7 @@ pub struct Placement {
     pub suppliers: Vec<EdgeId>,
     /// Where each operator runs.
     pub operators: Vec<EdgeId>,
-    /// What goes over; whatever [`Placement::crossing`] names is among them.
+    /// What goes over; whatever [`Placement::crossing`] names is among them. Others are for operators that move.
     pub links: Vec<Link>,
 }
 
@@ -132,6 +132,14 @@ pub struct Part {
     pub entries: Vec<Entry>,
     /// What becomes of each output.
     pub exits: Vec<Exit>,
+}
+
+impl Part {
+    /// Of an edge that has no operator.
+    pub fn empty(name: String, edge: EdgeId) -> Self {
+        let graph = Graph::new(name, Vec::new(), Vec::new(), Vec::new()).expect("what is empty has no fault");
+        Self { edge, graph, operators: Vec::new(), entries: Vec::new(), exits: Vec::new() }
+    }
 }
 
 /// The graphs of the edges that have operators, in the order of the edges. Links are there for all that goes over ([`Placement::crossing`]): whoever reads a form sees to that.

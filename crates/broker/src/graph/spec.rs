@@ -303,6 +303,14 @@ impl Graph {
         self.leads[id.index()]
     }
 
+    /// The name of a source: the topic of a supplier, or an operator's own.
+    pub fn source_name(&self, source: Source) -> &str {
+        match source {
+            Source::Supplier(id) => &self.suppliers[id.index()].topic,
+            Source::Operator(id) => &self.operators[id.index()].name,
+        }
+    }
+
     /// What the events of an input are.
     pub fn shape(&self, source: Source) -> Shape {
         match source {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Authority, Output, Shard};
 use crate::{
-    event::Sequence,
+    event::{Sequence, TopicId},
     slot::NONE,
     stream::{Reader, StreamIdentity},
     subscription::{Required, SubscriptionKey},
@@ -96,6 +96,15 @@ impl<R> Shard<R> {
             self.release(index, outputs);
         }
         self.catch_up(key);
+    }
+
+    /// Whether a required subscription of a topic has not acknowledged all that was published there for it.
+    pub fn is_owed(&self, topic: TopicId) -> bool {
+        let owed = |index: &u32| {
+            let stream = self.streams.at(*index);
+            stream.readers.iter().any(|reader| reader.acked < stream.last)
+        };
+        self.streams.of(topic).iter().any(owed)
     }
 
     /// What was handed to a required subscription and not acknowledged may have gone with its last session, or with the epoch: it is brought again. What is

@@ -89,7 +89,7 @@ impl Reading {
         }
         let crossing = placement.crossing(graph);
         let before = self.found.len();
-        let (links, forms): (Vec<Link>, Vec<Form>) = links.into_iter().filter_map(|table| self.link(table, graph, &crossing)).unzip();
+        let (links, forms): (Vec<Link>, Vec<Form>) = links.into_iter().filter_map(|table| self.link(table, graph)).unzip();
         (placement.links, self.link_forms) = (links, forms);
         if self.found.len() > before {
             // What a link with a mistake was for is not missing besides.
@@ -119,7 +119,7 @@ impl Reading {
         self.found.is_empty().then_some(placement)
     }
 
-    fn link(&mut self, mut table: Table<'_>, graph: &Graph, crossing: &[Source]) -> Option<(Link, Form)> {
+    fn link(&mut self, mut table: Table<'_>, graph: &Graph) -> Option<(Link, Form)> {
         let name = table.text(self, "from");
         let from = name.as_ref().and_then(|name| self.source(name, table.place("from")));
         let (from_place, topic_place) = (table.place("from"), table.place("topic"));
@@ -139,8 +139,9 @@ impl Reading {
         };
         table.finish(self);
         let (from, topic) = (from?, topic?);
-        if !crossing.contains(&from) {
-            self.wrong(from_place, format!("nobody on another edge needs {}", name.unwrap_or_default()));
+        // One that nobody on another edge needs now may be there for an operator that moves.
+        if graph.readers(from).next().is_none() {
+            self.wrong(from_place, format!("no operator needs {}", name.unwrap_or_default()));
             return None;
         }
         if let Source::Operator(_) = from {

@@ -2,7 +2,7 @@
 
 use bodkin_broker::graph::{
     SupplierId,
-    placement::{EdgeId, Entry, Exit, Part, Placement, bound::PlacedAnalysis},
+    placement::{EdgeId, Entry, Exit, Link, Part, Placement, bound::PlacedAnalysis},
 };
 
 use super::{Form, Forms, GraphFile};
@@ -16,6 +16,8 @@ pub struct Fetched {
     pub own: usize,
     /// The suppliers that come over links.
     pub suppliers: Vec<FetchedSupplier>,
+    /// Where each operator of the whole graph runs, by its name, in the order of the file.
+    pub placed: Vec<(String, EdgeId)>,
 }
 
 /// A supplier that comes over a link.
@@ -23,6 +25,8 @@ pub struct Fetched {
 pub struct FetchedSupplier {
     /// Which one of the part.
     pub supplier: SupplierId,
+    /// What its events are in the whole graph: the name of an operator, or the topic of a supplier.
+    pub source: String,
     /// Where its events are made.
     pub from: EdgeId,
     /// Events in a row that may be missing; none: nothing is kept for this edge.
@@ -30,14 +34,19 @@ pub struct FetchedSupplier {
 }
 
 impl GraphFile {
-    /// The file as an edge runs it: its part of the graph, whose suppliers are as late as their links may be. None where nothing runs there.
+    /// The file as an edge runs it: its part of the graph, whose suppliers are as late as their links may be. Of an edge without operators it has none: one may come. None of an edge that is not in the file.
     pub fn part(&self, placement: &Placement, placed: &PlacedAnalysis, edge: usize) -> Option<Self> {
-        let part = placed.parts.iter().find(|part| part.edge.index() == edge)?;
+        if edge >= placement.hosts.len() {
+            return None;
+        }
+        let empty = || Part::empty(self.graph.name.clone(), EdgeId::of(edge));
+        let part = &placed.parts.iter().find(|part| part.edge.index() == edge).cloned().unwrap_or_else(empty);
         Some(Self {
             graph: part.graph.clone(),
             workers: placement.hosts[edge].workers,
             placement: None,
-            fetched: fetched(placement, part),
+            text: self.text.clone(),
+            fetched: self.fetched(placement, part),
             recipes: part.operators.iter().map(|id| self.recipes[id.index()].clone()).collect(),
             forms: self.part_forms(part),
             link_forms: Vec::new(),
@@ -67,14 +76,17 @@ impl GraphFile {
             Exit::Link(_) => 0..0,
         }
     }
-}
 
-fn fetched(placement: &Placement, part: &Part) -> Fetched {
-    let suppliers = part.entries.iter().enumerate().filter_map(|(at, entry)| {
-        let Entry::Link(link) = entry else { return None };
-        let link = &placement.links[*link];
-        Some(FetchedSupplier { supplier: SupplierId::of(at), from: placement.edge(link.from), loss_tolerance: link.loss_tolerance })
-    });
-    let edges = placement.hosts.iter().map(|host| host.name.clone());
-    Fetched { edges: edges.collect(), own: part.edge.index(), suppliers: suppliers.collect() }
+    fn fetched(&self, placement: &Placement, part: &Part) -> Fetched {
+        let suppliers = part.entries.iter().enumerate().filter_map(|(at, entry)| {
+            let Entry::Link(link) = entry else { return None };
+            let Link { from, loss_tolerance, .. } = placement.links[*link];
+            let source = self.graph.source_name(from).to_owned();
+            Some(FetchedSupplier { supplier: SupplierId::of(at), source, from: placement.edge(from), loss_tolerance })
+        });
+        let edges = placement.hosts.iter().map(|host| host.name.clone());
+        let names = self.graph.operators().iter().map(|operator| operator.name.clone());
+        let placed = names.zip(placement.operators.iter().copied()).collect();
+        Fetched { edges: edges.collect(), own: part.edge.index(), suppliers: suppliers.collect(), placed }
+    }
 }

@@ -228,7 +228,7 @@ fn a_place_that_cannot_be_is_told() {
     assert_eq!(told(&PRESS.replace("kind = \"concatenate\"", "edge = \"office\"\nkind = \"concatenate\"")), ["there is no [[edge]]"]);
     assert_eq!(told(&format!("{PRESS}\n{LINKS}")), ["a link goes from one [[edge]] to another, and there is none"]);
     let unneeded = placed(&LINKS.replace("over raw", "over_raw")) + "\n[[link]]\nfrom = \"both\"\ntopic = \"more\"\n";
-    assert_eq!(told(&unneeded), ["nobody on another edge needs both"]);
+    assert_eq!(told(&unneeded), ["no operator needs both"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::{
     Lead,
     held::{HeldError, read_slot},
     store::{EventSlot, Store},
+    waiting::Waiting,
 };
 use crate::wire::codec::{Field, Reader};
 
@@ -123,6 +124,20 @@ impl Inputs {
             }
         }
         Ok(())
+    }
+
+    /// What waits at an input.
+    pub fn waiting(&self, input: usize) -> Waiting<EventSlot> {
+        let Place { events, fresh, came, .. } = &self.places[input];
+        Waiting { events: events.iter().copied().collect(), fresh: *fresh, came: *came }
+    }
+
+    /// Lets events wait at an input where nothing does, which the caller holds for it.
+    pub fn let_wait(&mut self, input: usize, events: &[EventSlot], fresh: u16, came: u64) {
+        self.came = self.came.max(came);
+        let place = &mut self.places[input];
+        place.events.extend(events);
+        (place.fresh, place.came) = (fresh, came);
     }
 
     /// Takes an event, which the caller holds for this place; gives the one that it replaces. Whether that was never used is the second.

@@ -27,10 +27,14 @@ pub struct Lead {
 impl Lead {
     pub(super) const NONE: Self = Self { publisher: PublisherId(0), incarnation: Incarnation(0), sequence: Sequence(0), branch: 0 };
 
-    /// The identity of the result in a topic. The way it came on is the highest byte of the publisher, whose own number is below 2^56.
+    /// The identity of the result in a topic.
     pub fn identity(self, topic: TopicId) -> EventId {
-        let publisher = PublisherId(self.publisher.0 | u64::from(self.branch) << 56);
-        EventId { publisher, incarnation: self.incarnation, topic, sequence: self.sequence }
+        EventId { publisher: self.sender(), incarnation: self.incarnation, topic, sequence: self.sequence }
+    }
+
+    /// The publisher that a result of this name has. The way it came on is the highest byte of the publisher, whose own number is below 2^56.
+    pub fn sender(self) -> PublisherId {
+        PublisherId(self.publisher.0 | u64::from(self.branch) << 56)
     }
 }
 

@@ -117,7 +117,13 @@ impl<'a> Step<'a> {
                 }
             }
         }
-        let links = placement.links.iter().zip(self.arrivals).map(|(link, arrival)| judged(*arrival, link.deadline)).collect();
+        let crossing = placement.crossing(graph);
+        let links = placement.links.iter().zip(self.arrivals).map(|(link, arrival)| match crossing.contains(&link.from) {
+            true => judged(*arrival, link.deadline),
+            // Nobody needs it where operators are now.
+            false => Bound { response: None, is_feasible: true },
+        });
+        let links = links.collect();
         let outputs = outputs.into_iter().map(|bound| bound.expect("each output is made by a part")).collect();
         PlacedAnalysis { outputs, links, parts: self.parts, analyses: self.analyses }
     }

@@ -65,6 +65,14 @@ pub fn origin(publisher: PublisherId) -> Option<Origin> {
     Some(Origin { edge: EdgeId::of(edge as usize), publisher: PublisherId(publisher.0 & NUMBER) })
 }
 
+/// The publisher of an event that was made on `edge` and has come back to it, as it is called there, and the way in the part on which it came. One of another edge's is called the same.
+pub fn at_home(edge: EdgeId, publisher: PublisherId) -> (PublisherId, u8) {
+    match origin(publisher) {
+        Some(origin) if origin.edge == edge => (origin.publisher, (publisher.0 >> EARLIER_WAY & BYTE) as u8),
+        _ => (publisher, 0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +100,13 @@ mod tests {
         assert_eq!(over(OFFICE, one), Ok(one));
         assert_eq!(over(OFFICE, one | 3 << WAY), Err(NoOrigin::Ways));
         assert_eq!(origin(PublisherId(one)).unwrap().publisher, PublisherId(7));
+    }
+
+    #[test]
+    fn what_comes_home_has_its_own_number_and_what_is_of_others_keeps_theirs() {
+        let (here, press) = (EdgeId::of(OFFICE), over(PRESS, 7).unwrap());
+        assert_eq!(at_home(here, PublisherId(over(OFFICE, 2 << WAY | 7).unwrap())), (PublisherId(7), 2));
+        assert_eq!(at_home(here, PublisherId(press)), (PublisherId(press), 0));
     }
 
     #[test]
