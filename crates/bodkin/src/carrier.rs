@@ -97,7 +97,18 @@ impl<'l> Carrier<'l> {
             self.subscribe_refused();
             self.tell();
         }
-        Ok(())
+        self.leave()
+    }
+
+    /// Lets go what nobody here will need again.
+    fn leave(&mut self) -> io::Result<()> {
+        let left = self.link.left();
+        if left.is_empty() {
+            return Ok(());
+        }
+        self.acknowledge();
+        left.into_iter().for_each(|topic| self.subscriber.unsubscribe(self.topics[topic]));
+        self.subscriber.turn(TURN_MAX, |_| {})
     }
 
     fn acknowledge(&mut self) {

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     answer::{
-        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphState,
-        HandedOver, List, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult,
-        ServiceState,
+        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphMove, GraphState,
+        HandedOver, List, MoveForm, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed,
+        ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -196,6 +196,11 @@ impl Monitor {
     /// Has a graph run, in the place of the one of its name; `file` is the text of its file.
     pub async fn deploy_graph(&self, file: &str) -> Result<GraphState, CallError> {
         self.connection.ask(Method::POST, GRAPHS, Some(&serde_json::json!({ "file": file }))).await
+    }
+
+    /// A step of the move of an operator to another edge, as far as this edge has to do with it.
+    pub async fn move_operator(&self, form: &MoveForm) -> Result<GraphMove, CallError> {
+        self.connection.ask(Method::POST, &format!("{GRAPHS}/move"), Some(form)).await
     }
 
     /// Has a graph run no more.

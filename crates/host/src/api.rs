@@ -149,6 +149,7 @@ impl Api {
             "orchestration" => self.orchestrate(request).await,
             "topics" => self.topics(request).await,
             "graphs" => self.graphs(request).await,
+            "graphs/move" => self.move_operator(request).await,
             "audit" => self.show_audit_log(request).await,
             "audit/chains" => self.verify_logs_of_nodes().await,
             "nodes" => self.nodes(),

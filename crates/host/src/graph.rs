@@ -12,6 +12,7 @@ mod declared;
 mod deployer;
 mod deployment;
 mod link;
+mod moving;
 mod plant;
 mod table;
 mod throttle;
@@ -20,10 +21,11 @@ pub use self::{
     causes::Made,
     counts::{GraphCounts, OperatorCounts, Suspension},
     crew::Crew,
-    declared::{DeclaredGraph, DeclaredGraphs, GraphError, parse},
+    declared::{DeclaredGraph, DeclaredGraphs, GraphError, Lateness, parse},
     deployer::{DeployError, Deployer},
-    deployment::Deployment,
+    deployment::{Deployment, HeldEvent, Inheritance},
     link::{Acknowledged, CARRIED_MAX, CarriedEvent, Carriers, Carry, EdgeLink, LinkState, LinkTopic},
+    moving::{Gone, Moves, PrepareError, Prepared, handover_of, handover_text},
     plant::Ended,
     table::{DeployedGraph, GraphTable},
     throttle::{Throttle, used},

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bodkin_arrowhead::{error::ArrowheadError, record::SystemId, utc::UtcTime};
-use bodkin_broker::{ShardError, SubscriptionKey, Terms};
+use bodkin_broker::{ShardError, SubscriptionKey, Terms, graph::handover::Handover};
 use bodkin_store::event_log::Position;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -132,6 +132,33 @@ pub enum Message {
         deployment: Box<Deployment>,
         /// Whether the shard has room for its topics.
         done: oneshot::Sender<Result<(), ShardError>>,
+    },
+    /// A graph without an operator is to run in the place of the one of its name, as soon as it is certain that another host takes the operator.
+    Give {
+        /// The graph.
+        deployment: Box<Deployment>,
+        /// Which operator goes.
+        operator: String,
+        /// What goes with it, when the graph before has nothing more to do; dropped if that is replaced otherwise.
+        given: oneshot::Sender<Handover>,
+        /// Whether the shard has room for its topics.
+        done: oneshot::Sender<Result<(), ShardError>>,
+    },
+    /// Whether what was given is kept.
+    Given {
+        /// Of which graph.
+        graph: String,
+        /// If it is not, the graph before goes on.
+        is_kept: bool,
+        /// Told when that is so.
+        done: oneshot::Sender<()>,
+    },
+    /// A graph is to take nothing in, or to go on.
+    HoldUp {
+        /// Which graph; one that is not there has nothing to hold.
+        graph: String,
+        /// Told when all that it has taken is processed and what other edges need of that is there; without it, the graph goes on.
+        held: Option<oneshot::Sender<()>>,
     },
     /// An event that a graph has fetched from another edge.
     Carried {

@@ -472,6 +472,12 @@ impl Shard {
                 }
                 Message::FromFleet(events) => self.take_from_fleet(*events),
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
+                Message::Give { deployment, operator, given, done } => drop(done.send(self.give_operator(*deployment, operator, given))),
+                Message::Given { graph, is_kept, done } => {
+                    self.operator_given(&graph, is_kept);
+                    let _ = done.send(());
+                }
+                Message::HoldUp { graph, held } => self.hold_graph_up(&graph, held),
                 Message::Carried { link, event } => self.take_carried(link, event),
                 Message::Withdraw { graph, done } => {
                     self.withdraw(&graph);

@@ -43,6 +43,11 @@ pub struct CredentialOptions {
 }
 
 impl CredentialOptions {
+    /// The same with the certificates of another cloud.
+    pub fn with_trust(&self, trust: &Path) -> Self {
+        Self { trust: Some(trust.to_owned()), cert: None, key: None, ca: None, ..self.clone() }
+    }
+
     /// What to call a cloud with; `None` is plain HTTP.
     ///
     /// # Errors

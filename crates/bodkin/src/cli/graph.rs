@@ -3,6 +3,7 @@
 mod deployed;
 mod draw;
 mod layout;
+mod moving;
 mod placed;
 mod report;
 mod sheet;
@@ -50,6 +51,29 @@ enum GraphCommand {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
+    /// Have an operator run on another edge from now on, with its state; asked where it runs
+    #[command(
+        after_help = "Until the edge where the operator runs has committed, a failure changes nothing. Behind that, the same command once more brings the move to its end."
+    )]
+    Move {
+        #[command(flatten)]
+        registry: RegistryOptions,
+        /// The operator
+        #[arg(value_name = "OPERATOR")]
+        operator: String,
+        /// The edge that it is to run on
+        #[arg(long, value_name = "EDGE")]
+        to: String,
+        /// Its graph, where several have an operator of this name
+        #[arg(long, value_name = "GRAPH")]
+        graph: Option<String>,
+        /// Bodkin's own port of another edge of the graph, once for each; in secure mode behind a space the directory of that edge's certificates
+        #[arg(long, value_name = "EDGE=HOST:PORT")]
+        at: Vec<String>,
+        /// Even if results may be late there
+        #[arg(long)]
+        force: bool,
+    },
     /// List the graphs of a cloud, and what became of their events
     List {
         #[command(flatten)]
@@ -71,6 +95,10 @@ pub async fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> 
         GraphCommand::Check { file } => with_file(&file, |file| check(file, printer)),
         GraphCommand::Draw { file, out } => with_file(&file, |file| draw(file, out.as_deref())),
         GraphCommand::Deploy { registry, file } => deployed::deploy(&registry.monitor()?, &file, printer).await,
+        GraphCommand::Move { registry, operator, to, graph, at, force } => {
+            let moving = moving::Moving { operator: &operator, to: &to, graph: graph.as_deref(), at: &at, force };
+            moving::run(&registry, &moving, printer).await
+        }
         GraphCommand::List { registry } => deployed::list(&registry.monitor()?, printer).await,
         GraphCommand::Remove { registry, name } => deployed::remove(&registry.monitor()?, &name, printer).await,
     }

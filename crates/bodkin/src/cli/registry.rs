@@ -1,6 +1,6 @@
 //! Which local cloud a command is for.
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, path::Path, time::Duration};
 
 use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_client::{CoreSystems, Limits, Monitor};
@@ -54,6 +54,16 @@ impl RegistryOptions {
         Ok(match self.credentials.security()? {
             Some(security) => Monitor::secure(address, limits, &security),
             None => Monitor::new(address, limits),
+        })
+    }
+
+    /// Bodkin's own port of another cloud, as whose operator these certificates act, or else those of a directory.
+    pub fn other_monitor(&self, address: &str, trust: Option<&Path>) -> anyhow::Result<Monitor> {
+        let credentials = trust.map(|trust| self.credentials.with_trust(trust));
+        let security = credentials.as_ref().unwrap_or(&self.credentials).security()?;
+        Ok(match security {
+            Some(security) => Monitor::secure(address, Limits::default(), &security),
+            None => Monitor::new(address, Limits::default()),
         })
     }
 

@@ -119,6 +119,21 @@ answer! {
         outputs: Vec<String>,
         /// What comes from other edges.
         links: Vec<GraphLinkState>,
+        /// Of its file: hosts with the same one run the same version.
+        #[serde(default)]
+        digest: String,
+        /// Where the operators of a graph over several edges run.
+        #[serde(default)]
+        placement: Vec<GraphPlace>,
+        /// An operator that is between two hosts.
+        #[serde(default)]
+        moving: Option<String>,
+        /// Where it took the place of another one: operators that go on with the states of that.
+        #[serde(default)]
+        states_kept: Vec<String>,
+        /// Where it did: operators that begin anew.
+        #[serde(default)]
+        states_anew: Vec<String>,
         /// Why it stands still; `None`: it runs.
         suspended: Option<String>,
         /// Events of suppliers' topics that it has taken.
@@ -139,6 +154,66 @@ answer! {
         late: u64,
         /// Results that could not be published.
         lost: u64,
+    }
+}
+
+answer! {
+    /// Where an operator runs.
+    GraphPlace {
+        /// Which one.
+        operator: String,
+        /// Where.
+        edge: String,
+    }
+}
+
+answer! {
+    /// A step of the move of an operator to another edge.
+    MoveForm {
+        /// Its graph.
+        graph: String,
+        /// Which operator.
+        operator: String,
+        /// The edge.
+        to: String,
+        /// `plan`, `prepare`, `commit`, `finish` or `abandon`.
+        step: String,
+        /// Of the edge where the operator runs.
+        release: Option<String>,
+        /// The version of the graph's file in which the operator is there.
+        file: Option<String>,
+        /// What goes with the operator, in Base64.
+        handover: Option<String>,
+        /// Even if results may be late there.
+        force: bool,
+    }
+}
+
+answer! {
+    /// What a step of a move has come to.
+    GraphMove {
+        /// Its graph.
+        graph: String,
+        /// Which operator.
+        operator: String,
+        /// The edge where it ran.
+        from: String,
+        /// The edge where it is to run.
+        to: String,
+        /// The step.
+        step: String,
+        /// Of this edge.
+        release: String,
+        /// Of the version in which the operator is there.
+        digest: String,
+        /// That version: of a plan and a commit.
+        file: Option<String>,
+        /// Other edges that have a part of the graph: of a plan.
+        edges: Vec<String>,
+        /// Whether the operator has gone, or is there.
+        committed: bool,
+        /// What goes with it, in Base64: of a commit.
+        handover: Option<String>,
     }
 }
 

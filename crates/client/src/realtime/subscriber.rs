@@ -208,6 +208,19 @@ impl RealtimeSubscriber {
         key
     }
 
+    /// Ends a subscription at both brokers, which keep nothing for it any more; it is made again by [`Self::subscribe_again`] or with the next session.
+    pub fn unsubscribe(&mut self, topic: TopicKey) {
+        let epoch = self.machine.epoch();
+        for session in [Session::One, Session::Two] {
+            if !self.links.is_ready(session) {
+                continue;
+            }
+            let unsubscribe = ClientFrame::Unsubscribe { epoch, topic: &self.topics[topic.index()].name };
+            push(&mut self.links, &mut self.frame, session, &unsubscribe);
+        }
+        self.links.flush();
+    }
+
     /// Who leads.
     pub fn leader(&self) -> Option<Session> {
         self.machine.leader()

@@ -1,15 +1,18 @@
 //! `/api/v1/graphs`: which event-processing graphs run, and what became of their events; they are deployed, replaced and removed here while the cloud runs.
 
+mod moves;
+
 use std::sync::atomic::Ordering::Relaxed;
 
-use bodkin_broker::graph::{Graph, OperatorId, OperatorSpec, Source};
+use bodkin_broker::graph::{Graph, OperatorId, OperatorSpec};
+use bodkin_operators::file::{Fetched, Mistake};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    graph::{DeployedGraph, EdgeLink, GraphCounts, GraphError, LinkState, OperatorCounts, parse},
+    graph::{DeployedGraph, EdgeLink, Gone, GraphCounts, GraphError, Inheritance, Lateness, LinkState, OperatorCounts, parse},
     request::{Method, Request},
     shared,
     topics::Declarer,
@@ -35,6 +38,15 @@ struct GraphView<'g> {
     outputs: Vec<&'g str>,
     /// What comes from other edges.
     links: Vec<LinkView<'g>>,
+    /// Of its file: hosts with the same one run the same version.
+    digest: String,
+    /// Where the operators of a graph over several edges run.
+    placement: Vec<PlaceView<'g>>,
+    /// An operator that is between two hosts.
+    moving: Option<String>,
+    /// Where it took the place of another one: operators that go on with the states of that, and those that begin anew.
+    states_kept: Vec<String>,
+    states_anew: Vec<String>,
     /// Why it stands still; `null`: it runs.
     suspended: Option<String>,
     taken: u64,
@@ -46,6 +58,14 @@ struct GraphView<'g> {
     marked: u64,
     late: u64,
     lost: u64,
+}
+
+/// Where an operator runs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlaceView<'g> {
+    operator: &'g str,
+    edge: &'g str,
 }
 
 /// A topic that comes from another edge.
@@ -95,7 +115,7 @@ impl Api {
 
     fn list_graphs(&self) -> Answer {
         let graphs = self.graphs.table().all();
-        let data: Vec<GraphView<'_>> = graphs.values().map(|graph| view(graph)).collect();
+        let data: Vec<GraphView<'_>> = graphs.values().map(|graph| self.graph_view(graph)).collect();
         list(&data, data.len() as u64)
     }
 
@@ -112,17 +132,11 @@ impl Api {
         };
         let file = match parse(&form.file) {
             Ok(file) => file,
-            Err(mistakes) => {
-                let told = mistakes.iter().map(|mistake| {
-                    let line = form.file.bytes().take(mistake.at.start).filter(|byte| *byte == b'\n').count() + 1;
-                    json!({"line": line, "what": mistake.what})
-                });
-                let members = Map::from_iter([("mistakes".to_owned(), told.collect())]);
-                return Answer::problem_with(400, "The file has mistakes.", members);
-            }
+            Err(mistakes) => return with_mistakes(400, "The file has mistakes.", &form.file, &mistakes),
         };
         let name = file.graph.name.clone();
-        let declared = match self.graphs.declared(file) {
+        self.graphs.let_go(&name, None);
+        let declared = match self.graphs.declared(file, Lateness::Refused) {
             Ok(declared) => declared,
             Err(error) => return not_deployed(&error),
         };
@@ -131,16 +145,19 @@ impl Api {
         if let Some(refusal) = self.configured(&name) {
             return refusal;
         }
-        if let Err(error) = self.graphs.check(&declared) {
+        if let Err(error) = self.graphs.check(&declared, Lateness::Refused) {
             return not_deployed(&error);
         }
-        let graph = match self.graphs.deploy(declared, Declarer::Operator).await {
+        let graph = match self.graphs.deploy(declared, Declarer::Operator, None).await {
             Ok(graph) => graph,
             Err(why) => return Answer::problem(503, &format!("The graph does not run: {why}.")),
         };
         let kept = name.clone();
         match self.store.write(move |draft| draft.deploy_graph(&kept, &form.file), |_, ()| ()).await {
-            Ok(()) => Answer::json(201, &view(&graph)),
+            Ok(()) => {
+                self.graphs.moves().note_gone(&name, None);
+                Answer::json(201, &self.graph_view(&graph))
+            }
             Err(error) => {
                 // One that was in its place runs again behind the next start.
                 self.graphs.withdraw(&name).await;
@@ -175,28 +192,51 @@ impl Api {
     }
 }
 
-fn view(graph: &DeployedGraph) -> GraphView<'_> {
-    let DeployedGraph { declarer, file, counts, links } = graph;
-    let GraphCounts { taken, refused, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
-    GraphView {
-        name: &file.graph.name,
-        declared_by: *declarer,
-        operators: file.graph.operators().len(),
-        nodes: nodes(&file.graph, counts),
-        suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
-        outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
-        links: links.iter().flat_map(|link| self::links(link)).collect(),
-        suspended: counts.suspension().map(ToString::to_string),
-        taken: taken.load(Relaxed),
-        refused: refused.load(Relaxed),
-        rounds: rounds.load(Relaxed),
-        failed: failed.load(Relaxed),
-        shed: shed.load(Relaxed),
-        published: published.load(Relaxed),
-        marked: marked.load(Relaxed),
-        late: late.load(Relaxed),
-        lost: lost.load(Relaxed),
+impl Api {
+    fn graph_view<'g>(&self, graph: &'g DeployedGraph) -> GraphView<'g> {
+        let DeployedGraph { declarer, file, counts, links, states } = graph;
+        let Inheritance { kept, anew } = states.clone().unwrap_or_default();
+        let GraphCounts { taken, refused, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
+        GraphView {
+            name: &file.graph.name,
+            declared_by: *declarer,
+            operators: file.graph.operators().len(),
+            nodes: nodes(&file.graph, counts),
+            suppliers: file.graph.suppliers().iter().map(|supplier| supplier.topic.as_str()).collect(),
+            outputs: file.graph.outputs().iter().map(|output| output.topic.as_str()).collect(),
+            links: links.iter().flat_map(|link| self::links(link)).collect(),
+            states_kept: kept,
+            states_anew: anew,
+            digest: format!("{:016x}", file.digest),
+            placement: placement(&file.fetched),
+            moving: self.moving(&file.graph.name),
+            suspended: counts.suspension().map(ToString::to_string),
+            taken: taken.load(Relaxed),
+            refused: refused.load(Relaxed),
+            rounds: rounds.load(Relaxed),
+            failed: failed.load(Relaxed),
+            shed: shed.load(Relaxed),
+            published: published.load(Relaxed),
+            marked: marked.load(Relaxed),
+            late: late.load(Relaxed),
+            lost: lost.load(Relaxed),
+        }
     }
+
+    /// What is on its way of a graph, in words.
+    fn moving(&self, graph: &str) -> Option<String> {
+        let moves = self.graphs.moves();
+        let gone = moves.gone(graph).map(|Gone { operator, to }| format!("{operator} has gone to {to}, which has not taken it yet"));
+        gone.or_else(|| {
+            let prepared = moves.prepared(graph)?;
+            Some(format!("prepared for {} on {}", prepared.operator, prepared.to))
+        })
+    }
+}
+
+/// Where operators of the whole graph run.
+fn placement(fetched: &Fetched) -> Vec<PlaceView<'_>> {
+    fetched.placed.iter().map(|(operator, edge)| PlaceView { operator, edge: &fetched.edges[edge.index()] }).collect()
 }
 
 fn links(link: &EdgeLink) -> impl Iterator<Item = LinkView<'_>> {
@@ -218,10 +258,6 @@ fn links(link: &EdgeLink) -> impl Iterator<Item = LinkView<'_>> {
 
 /// Operators in the order of the file.
 fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
-    let source = |source| match source {
-        Source::Supplier(id) => graph.suppliers()[id.index()].topic.as_str(),
-        Source::Operator(id) => graph.operator(id).name.as_str(),
-    };
     let node = |(index, operator)| {
         let (id, operator): (OperatorId, &OperatorSpec) = (OperatorId::of(index), operator);
         let OperatorCounts { rounds, failed, shed, marked, busy_ns, longest_ns } = counts.operator(id);
@@ -229,7 +265,7 @@ fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
         NodeView {
             name: &operator.name,
             level: graph.level(id).get(),
-            inputs: operator.inputs.iter().map(|edge| source(edge.from)).collect(),
+            inputs: operator.inputs.iter().map(|edge| graph.source_name(edge.from)).collect(),
             outputs: graph.outputs().iter().filter(|output| output.from == id).map(|output| output.topic.as_str()).collect(),
             rounds: rounds.load(Relaxed),
             failed: failed.load(Relaxed),
@@ -241,6 +277,15 @@ fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
         }
     };
     graph.operators().iter().enumerate().map(node).collect()
+}
+
+/// What is wrong with a file, with its lines.
+fn with_mistakes(status: u16, what: &str, file: &str, mistakes: &[Mistake]) -> Answer {
+    let told = mistakes.iter().map(|mistake| {
+        let line = file.bytes().take(mistake.at.start).filter(|byte| *byte == b'\n').count() + 1;
+        json!({"line": line, "what": mistake.what})
+    });
+    Answer::problem_with(status, what, Map::from_iter([("mistakes".to_owned(), told.collect())]))
 }
 
 fn not_deployed(error: &GraphError) -> Answer {

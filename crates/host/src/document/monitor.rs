@@ -148,6 +148,13 @@ pub const OPERATIONS: &[Description] = &[
     delete(Bodkin, "api/v1/topics", "Takes the promises of an event type back.").asking(&["event_type text"]),
     get(Bodkin, "api/v1/graphs", "Page[GraphState]", "Event-processing graphs that run."),
     post(Bodkin, "api/v1/graphs", "GraphForm", "GraphState", "Has a graph run, in the place of the one of its name, if it fits.").created(),
+    post(
+        Bodkin,
+        "api/v1/graphs/move",
+        "MoveForm",
+        "GraphMove",
+        "A step of the move of an operator to another edge, as far as this edge has to do with it.",
+    ),
     delete(Bodkin, "api/v1/graphs", "Has a graph run no more.").asking(&["name text"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
     get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it.")

@@ -29,6 +29,11 @@ pub struct DeclaredGraph {
 impl DeclaredGraph {
     /// What a file says; of one over several edges what the edge of this name runs of it, if all of it is in time.
     pub fn new(place: String, file: GraphFile, edge: &str) -> Result<Self, GraphError> {
+        Self::judged(place, file, edge, Lateness::Refused)
+    }
+
+    /// The same where it is said what becomes of what is late.
+    pub fn judged(place: String, file: GraphFile, edge: &str, lateness: Lateness) -> Result<Self, GraphError> {
         let Some(placement) = &file.placement else { return Ok(Self { place, file }) };
         let own = placement.hosts.iter().position(|host| host.name == edge);
         let placed = PlacedAnalysis::of(&file.graph, placement);
@@ -40,9 +45,28 @@ impl DeclaredGraph {
         let outputs = file.graph.outputs().iter().zip(&placed.outputs).map(|(output, bound)| (&output.topic, output.deadline, bound));
         let late_one =
             links.chain(outputs).find_map(|(topic, deadline, bound)| missed(deadline, bound).map(|deadline| (topic, deadline, bound)));
-        match late_one {
-            Some((topic, deadline, bound)) => Err(late(place, topic, bound, deadline)),
-            None => Ok(Self { place, file: part }),
+        late_one.map_or(Ok(()), |(topic, deadline, bound)| lateness.judge(late(place.clone(), topic, bound, deadline)))?;
+        Ok(Self { place, file: part })
+    }
+}
+
+/// What becomes of a graph whose results may be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lateness {
+    /// It is refused.
+    Refused,
+    /// The log tells it.
+    Told,
+}
+
+impl Lateness {
+    fn judge(self, late: GraphError) -> Result<(), GraphError> {
+        match self {
+            Self::Refused => Err(late),
+            Self::Told => {
+                tracing::warn!(%late, "a graph runs that may be late");
+                Ok(())
+            }
         }
     }
 }
@@ -171,7 +195,7 @@ impl DeclaredGraphs {
     pub fn new(graphs: Vec<DeclaredGraph>, keys: Keys, event_bytes_max: usize) -> Result<Self, GraphError> {
         for (at, declared) in graphs.iter().enumerate() {
             graphs[..at].iter().try_for_each(|other| check_beside(declared, &other.file.graph))?;
-            declared.check(&keys, event_bytes_max)?;
+            declared.check(&keys, event_bytes_max, Lateness::Refused)?;
         }
         Ok(Self { graphs, keys, edge: String::new() })
     }
@@ -227,7 +251,7 @@ pub(super) fn check_beside(declared: &DeclaredGraph, other: &Graph) -> Result<()
 
 impl DeclaredGraph {
     /// Whether its results are in time and no longer than events may be, and its keys are there.
-    pub(super) fn check(&self, keys: &Keys, event_bytes_max: usize) -> Result<(), GraphError> {
+    pub(super) fn check(&self, keys: &Keys, event_bytes_max: usize, lateness: Lateness) -> Result<(), GraphError> {
         let GraphFile { graph, recipes, forms, workers, .. } = &self.file;
         for (output, form) in graph.outputs().iter().zip(&forms.outputs) {
             let bytes = form.bytes_max(graph.operator(output.from).shape);
@@ -246,7 +270,7 @@ impl DeclaredGraph {
         let analysis = Analysis::of(graph, workers);
         let outputs = graph.outputs().iter().zip(&analysis.outputs);
         match outputs.filter_map(|(output, bound)| Some((output, bound, missed(output.deadline, bound)?))).next() {
-            Some((output, bound, deadline)) => Err(late(self.place.clone(), &output.topic, bound, deadline)),
+            Some((output, bound, deadline)) => lateness.judge(late(self.place.clone(), &output.topic, bound, deadline)),
             None => Ok(()),
         }
     }

@@ -1,14 +1,16 @@
 //! Deploying graphs in the shard: those of the configuration and of the database when the cloud begins to lead, others while it runs.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
-use bodkin_broker::ShardError;
+use bodkin_broker::{ShardError, graph::handover::Handover};
 use bodkin_operators::{Keys, file::GraphFile};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use super::{
-    Carriers, DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, EdgeLink, GraphCounts, GraphError, GraphTable,
-    declared::check_beside,
+    Carriers, DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, EdgeLink, GraphCounts, GraphError, GraphTable, Inheritance,
+    declared::{Lateness, check_beside},
+    deployment::links,
+    moving::Moves,
 };
 use crate::{
     control,
@@ -17,6 +19,9 @@ use crate::{
     realtime::Realtime,
     topics::Declarer,
 };
+
+/// How long an operator that is to go waits until nothing is under way and other edges have all that it has made.
+const GIVING_MAX: Duration = Duration::from_secs(3);
 
 /// Why a graph that was checked does not run.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +32,9 @@ pub enum DeployError {
     /// Its topics have no room.
     #[error(transparent)]
     Topics(#[from] ShardError),
+    /// What an operator has made is not where it is needed.
+    #[error("other edges have not taken what the operator has made within {} s: are they there?", GIVING_MAX.as_secs())]
+    Owed,
     /// The shard has ended.
     #[error("the local cloud is shutting down")]
     Ended,
@@ -45,6 +53,7 @@ pub struct Deployer {
     inbox: Arc<Inbox>,
     pair: Option<PairHandle>,
     carriers: Carriers,
+    pub(super) moves: Moves,
     table: Arc<GraphTable>,
     turn: Mutex<()>,
 }
@@ -60,14 +69,38 @@ impl Deployer {
         carriers: Carriers,
     ) -> Self {
         let (keys, edge) = (graphs.keys().clone(), graphs.edge().to_owned());
-        Self { keys, edge, event_bytes_max, realtime, inbox, pair, carriers, table: Arc::default(), turn: Mutex::new(()) }
+        Self {
+            keys,
+            edge,
+            event_bytes_max,
+            realtime,
+            inbox,
+            pair,
+            carriers,
+            moves: Moves::default(),
+            table: Arc::default(),
+            turn: Mutex::new(()),
+        }
     }
 
-    /// What this host would run of a file.
-    pub fn declared(&self, file: GraphFile) -> Result<DeclaredGraph, GraphError> {
-        let declared = DeclaredGraph::new(format!("graph {}", file.graph.name), file, &self.edge)?;
+    /// What this host would run of a file. What was late when it was deployed, and was so by the operator's will, is so behind a start too.
+    pub fn declared(&self, file: GraphFile, lateness: Lateness) -> Result<DeclaredGraph, GraphError> {
+        let declared = DeclaredGraph::judged(format!("graph {}", file.graph.name), file, &self.edge, lateness)?;
         declared.check_reach(&self.carriers)?;
         Ok(declared)
+    }
+
+    /// What this host is called in graphs over several.
+    pub fn edge(&self) -> &str {
+        &self.edge
+    }
+
+    pub(super) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    pub(super) fn carriers(&self) -> &Carriers {
+        &self.carriers
     }
 
     /// What is deployed.
@@ -81,27 +114,39 @@ impl Deployer {
     }
 
     /// Whether a graph could run beside those that are deployed under other names.
-    pub fn check(&self, declared: &DeclaredGraph) -> Result<(), GraphError> {
-        declared.check(&self.keys, self.event_bytes_max)?;
+    pub fn check(&self, declared: &DeclaredGraph, lateness: Lateness) -> Result<(), GraphError> {
+        declared.check(&self.keys, self.event_bytes_max, lateness)?;
         let name = &declared.file.graph.name;
         let others = self.table.all();
         others.iter().filter(|(other, _)| *other != name).try_for_each(|(_, other)| check_beside(declared, &other.file.graph))
     }
 
     /// The same of a graph whose name is not taken.
-    pub fn check_new(&self, declared: &DeclaredGraph) -> Result<(), GraphError> {
-        declared.check(&self.keys, self.event_bytes_max)?;
+    pub fn check_new(&self, declared: &DeclaredGraph, lateness: Lateness) -> Result<(), GraphError> {
+        declared.check(&self.keys, self.event_bytes_max, lateness)?;
         self.table.all().values().try_for_each(|other| check_beside(declared, &other.file.graph))
     }
 
-    /// Starts a graph that was checked; the shard has it run when it comes to it, and says whether it has room.
-    pub fn start(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<Started, DeployError> {
+    /// Starts a graph that was checked, with what has come with an operator from another host; the shard has it run when it comes to it, and says whether it has room.
+    pub fn start(&self, declared: DeclaredGraph, declarer: Declarer, brought: Option<Handover>) -> Result<Started, DeployError> {
+        let (graph, mut deployment) = self.make(declared, declarer)?;
+        brought.into_iter().for_each(|handover| deployment.bring(handover));
+        let (done, told) = oneshot::channel();
+        self.inbox.post(Message::Deploy { deployment: Box::new(deployment), done });
+        self.table.insert(graph.clone());
+        Ok((graph, told))
+    }
+
+    /// Makes a graph that was checked, with its threads.
+    fn make(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<(Arc<DeployedGraph>, Deployment), DeployError> {
         let epoch = self.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
         // No two deployments of an epoch begin at the same time.
         let keys = self.keys.for_deployment(epoch, control::now().unix_nanos());
         let counts = Arc::new(GraphCounts::of(declared.file.graph.operators().len()));
-        let links = EdgeLink::of(&declared.file, &self.inbox);
-        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts, links: links.clone() });
+        let before = self.table.get(&declared.file.graph.name);
+        let states = before.as_ref().map(|before| Inheritance::of(&declared.file, &before.file));
+        let links = links(EdgeLink::of(&declared.file, &self.inbox), before.as_ref().map_or(&[], |before| &before.links));
+        let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts, links: links.clone(), states });
         let deployment = Deployment::start(
             &graph.file,
             &keys,
@@ -111,16 +156,18 @@ impl Deployer {
             &self.inbox,
             &self.table,
         )?;
-        let (done, told) = oneshot::channel();
-        self.inbox.post(Message::Deploy { deployment: Box::new(deployment), done });
-        self.table.insert(graph.clone());
-        Ok((graph, told))
+        Ok((graph, deployment))
     }
 
-    /// Has a graph that was checked run, in the place of the one of its name.
-    pub async fn deploy(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<Arc<DeployedGraph>, DeployError> {
+    /// Has a graph that was checked run, in the place of the one of its name, with what has come with an operator from another host.
+    pub async fn deploy(
+        &self,
+        declared: DeclaredGraph,
+        declarer: Declarer,
+        brought: Option<Handover>,
+    ) -> Result<Arc<DeployedGraph>, DeployError> {
         let before = self.table.get(&declared.file.graph.name);
-        let (graph, told) = self.start(declared, declarer)?;
+        let (graph, told) = self.start(declared, declarer, brought)?;
         match told.await {
             Ok(Ok(())) => Ok(graph),
             Ok(Err(error)) => {
@@ -132,6 +179,50 @@ impl Deployer {
             }
             Err(_) => Err(DeployError::Ended),
         }
+    }
+
+    /// Has a graph without an operator be ready in the place of the one with it; gives what goes with the operator, when nothing is under way any more. Nothing has changed before
+    /// [`Self::given`] says so.
+    pub async fn give(&self, declared: DeclaredGraph, operator: &str) -> Result<(Arc<DeployedGraph>, Handover), DeployError> {
+        let (graph, deployment) = self.make(declared, Declarer::Operator)?;
+        let ((done, told), (given, awaited)) = (oneshot::channel(), oneshot::channel());
+        self.inbox.post(Message::Give { deployment: Box::new(deployment), operator: operator.to_owned(), given, done });
+        told.await.map_err(|_| DeployError::Ended)??;
+        match tokio::time::timeout(GIVING_MAX, awaited).await {
+            Ok(Ok(handover)) => Ok((graph, handover)),
+            Ok(Err(_)) => Err(DeployError::Ended),
+            Err(_) => {
+                self.given(&graph, false).await;
+                Err(DeployError::Owed)
+            }
+        }
+    }
+
+    /// Whether what was given is kept: the graph without the operator runs from now on, or the one with it goes on.
+    pub async fn given(&self, graph: &Arc<DeployedGraph>, is_kept: bool) {
+        let (done, told) = oneshot::channel();
+        self.inbox.post(Message::Given { graph: graph.file.graph.name.clone(), is_kept, done });
+        // A shard that has ended runs neither.
+        let _ = told.await;
+        if is_kept {
+            self.table.insert(graph.clone());
+        }
+    }
+
+    /// Has a graph take nothing in until [`Self::go_on`], when what it has made is where it is needed; false if that takes too long, and the graph goes on.
+    pub async fn hold_up(&self, graph: &str) -> bool {
+        let (held, told) = oneshot::channel();
+        self.inbox.post(Message::HoldUp { graph: graph.to_owned(), held: Some(held) });
+        let is_held = matches!(tokio::time::timeout(GIVING_MAX, told).await, Ok(Ok(())));
+        if !is_held {
+            self.go_on(graph);
+        }
+        is_held
+    }
+
+    /// Has a graph that was held up go on.
+    pub fn go_on(&self, graph: &str) {
+        self.inbox.post(Message::HoldUp { graph: graph.to_owned(), held: None });
     }
 
     /// Has a graph run no more.

@@ -1,6 +1,9 @@
 //! A graph at work: its machine, what its workers share, and how its topics write events.
 
 mod checkpoint;
+mod held;
+mod inherit;
+mod moving;
 
 use std::{
     collections::VecDeque,
@@ -12,7 +15,8 @@ use bodkin_arrowhead::{name::SystemName, publication::JsonText, record::SystemId
 use bodkin_broker::{
     EventId, PublisherId,
     graph::{
-        Carried, Graph, OperatorId, SupplierId,
+        Carried, Graph, OperatorId, SupplierId, Taken,
+        handover::Handover,
         machine::{Action, Arrival, EventSlot, JobId, Machine, Outcome, Policy, Record},
         placement::origin::origin,
     },
@@ -24,7 +28,11 @@ use bodkin_operators::{
     text::Forms,
 };
 
-use self::checkpoint::Saved;
+use self::{checkpoint::Saved, held::Held};
+pub use self::{
+    held::HeldEvent,
+    inherit::{Inheritance, hears, links},
+};
 use super::{
     causes::{Causes, Made},
     counts::{GraphCounts, Suspension},
@@ -74,9 +82,17 @@ pub struct Deployment {
     carried: Carried,
     /// What has come over links with a bound on losses, and waits until it replaces nothing that waits: [`CARRIED_MAX`](super::CARRIED_MAX) of each link at the most.
     waiting: VecDeque<(Arc<EdgeLink>, Box<CarriedEvent>)>,
+    /// What was published here while it was held up.
+    held: Held,
+    /// By supplier: what its events are in the whole graph, a topic or the results of an operator.
+    sources: Vec<String>,
+    /// What has come with an operator from another host.
+    brought: Option<Handover>,
     /// Its edges as systems that are registered here: publishers of other edges count as those.
     edges: Vec<Option<SystemName>>,
     own_edge: usize,
+    /// What this host is called among them; empty of a graph on one host.
+    own_edge_name: String,
 }
 
 impl std::fmt::Debug for Deployment {
@@ -125,43 +141,18 @@ impl Deployment {
             carriers,
             carried: Carried::default(),
             waiting: VecDeque::new(),
+            held: Held::default(),
+            sources: sources(file),
+            brought: None,
             edges: file.fetched.edges.iter().map(|name| SystemName::parse(name).ok()).collect(),
             own_edge: file.fetched.own,
+            own_edge_name: file.fetched.edges.get(file.fetched.own).cloned().unwrap_or_default(),
         })
     }
 
-    /// Whether no round runs. One of a step that was given up does not count.
-    pub fn is_at_rest(&self) -> bool {
-        self.crew.is_at_rest()
-    }
-
-    /// Takes no more events, so that its rounds end.
-    pub fn wind_up(&mut self) {
-        self.machine.suspend();
-    }
-
-    /// Goes on with the states of those operators of a graph at rest that are in this one too, made alike.
-    pub fn inherit(&mut self, before: &Self) {
-        if before.counts.suspension().is_some() {
-            // What a step has left behind that was not done is no state.
-            return;
-        }
-        self.carried.inherit(self.machine.graph(), before.machine.graph(), &before.carried);
-        let mut state = Vec::new();
-        for (at, (own, recipe)) in self.graph().operators().iter().zip(&self.recipes).enumerate() {
-            let same = before
-                .graph()
-                .operators()
-                .iter()
-                .zip(&before.recipes)
-                .position(|(other, made)| other.name == own.name && made.is_like(recipe));
-            let Some(same) = same else { continue };
-            state.clear();
-            before.plant.save(OperatorId::of(same), &mut state);
-            if let Err(error) = self.plant.restore(OperatorId::of(at), &state) {
-                tracing::error!(graph = self.graph().name, operator = own.name, %error, "an operator begins anew");
-            }
-        }
+    /// Whether all that it has taken is processed, as far as it can be before another event comes: no round runs, and none is to begin. A graph that stands still has nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.crew.is_at_rest() && (self.counts.suspension().is_some() || self.machine.is_idle())
     }
 
     /// Whether more urgent rounds are to stop less urgent ones.
@@ -169,9 +160,9 @@ impl Deployment {
         self.is_preemptive
     }
 
-    /// Begins to fetch what it needs of other edges.
+    /// Begins to fetch what it needs of other edges, as far as the deployment before does not do so already.
     pub fn fetch(&self) {
-        self.links.iter().for_each(|link| self.carriers.carry(link));
+        self.links.iter().filter(|link| link.begins()).for_each(|link| self.carriers.carry(link));
     }
 
     /// Whether this is one of its links.
@@ -219,6 +210,11 @@ impl Deployment {
         self.machine.graph()
     }
 
+    /// Of its file.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
     /// What is counted.
     pub fn counts(&self) -> &GraphCounts {
         &self.counts
@@ -249,6 +245,7 @@ impl Deployment {
         match self.machine.arrive(now_ns, arrival, &mut actions) {
             Ok(slot) => {
                 self.plant.fill(slot, &self.payload);
+                self.note_taken(Taken { supplier, publisher, incarnation, through: sequence });
                 self.causes.arrive(now_ns, slot, event, cause.cloned());
                 GraphCounts::one(&self.counts.taken);
             }
@@ -390,6 +387,13 @@ impl Deployment {
         self.counts.suspend(why);
         self.machine.suspend();
     }
+}
+
+/// By supplier: what its events are in the whole graph.
+fn sources(file: &GraphFile) -> Vec<String> {
+    let mut sources: Vec<String> = file.graph.suppliers().iter().map(|supplier| supplier.topic.clone()).collect();
+    file.fetched.suppliers.iter().for_each(|fetched| sources[fetched.supplier.index()].clone_from(&fetched.source));
+    sources
 }
 
 impl Drop for Deployment {

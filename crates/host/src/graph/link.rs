@@ -148,7 +148,12 @@ pub struct EdgeLink {
     edges: usize,
     state: Mutex<LinkState>,
     acknowledged: Mutex<Vec<Acknowledged>>,
+    /// Topics that nobody here will need again.
+    left: Mutex<Vec<usize>>,
     under_way: AtomicU64,
+    /// What it brings is left where it is made.
+    is_held: bool,
+    is_begun: AtomicBool,
     is_ended: AtomicBool,
     inbox: Arc<Inbox>,
 }
@@ -167,10 +172,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl EdgeLink {
     /// The links that a part of a graph needs, one for each edge.
     pub fn of(file: &GraphFile, inbox: &Arc<Inbox>) -> Vec<Arc<Self>> {
+        Self::make(file, inbox, false, |_, _| true)
+    }
+
+    /// Those of them that `is_new` names by edge and topic, for a part that does not run yet: what they bring is kept where it is made, and comes again to the part when it does.
+    pub fn held(file: &GraphFile, inbox: &Arc<Inbox>, is_new: impl Fn(&str, &str) -> bool) -> Vec<Arc<Self>> {
+        Self::make(file, inbox, true, is_new)
+    }
+
+    fn make(file: &GraphFile, inbox: &Arc<Inbox>, is_held: bool, is_needed: impl Fn(&str, &str) -> bool) -> Vec<Arc<Self>> {
         let fetched = &file.fetched;
         let mut by_edge: BTreeMap<EdgeId, Vec<LinkTopic>> = BTreeMap::new();
         for supplier in &fetched.suppliers {
             let topic = file.graph.suppliers()[supplier.supplier.index()].topic.clone();
+            if !is_needed(&fetched.edges[supplier.from.index()], &topic) {
+                continue;
+            }
             by_edge.entry(supplier.from).or_default().push(LinkTopic::new(topic, supplier.supplier, supplier.loss_tolerance));
         }
         let link = |(from, topics): (EdgeId, Vec<LinkTopic>)| Self {
@@ -182,7 +199,10 @@ impl EdgeLink {
             edges: fetched.edges.len(),
             state: Mutex::new(LinkState::Down("nobody was asked yet".to_owned())),
             acknowledged: Mutex::default(),
+            left: Mutex::default(),
             under_way: AtomicU64::default(),
+            is_held,
+            is_begun: AtomicBool::default(),
             is_ended: AtomicBool::default(),
             inbox: inbox.clone(),
         };
@@ -191,6 +211,9 @@ impl EdgeLink {
 
     /// Brings an event to the shard. One that cannot be taken is counted and acknowledged: it would be no other one when it comes again.
     pub fn bring(self: &Arc<Self>, topic: usize, header: EventHeader, payload: &[u8], metadata: Option<&str>) {
+        if self.is_held {
+            return;
+        }
         let of = &self.topics[topic];
         of.received.fetch_add(1, Relaxed);
         match (self.known(of, header.publisher), std::str::from_utf8(payload)) {
@@ -253,6 +276,9 @@ impl EdgeLink {
 
     /// Events of a topic are missing in a row.
     pub fn lost(&self, topic: usize, run: u64) {
+        if self.is_held {
+            return;
+        }
         let of = &self.topics[topic];
         of.lost.fetch_add(run, Relaxed);
         if of.loss_tolerance.is_some_and(|tolerance| run > u64::from(tolerance)) {
@@ -288,6 +314,30 @@ impl EdgeLink {
     /// How it stands.
     pub fn state(&self) -> LinkState {
         locked(&self.state).clone()
+    }
+
+    /// Whether it is carried from now on, and was not before.
+    pub(super) fn begins(&self) -> bool {
+        !self.is_begun.swap(true, Relaxed)
+    }
+
+    /// Whether it brings the same as another one, to the same suppliers.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let said =
+            |link: &Self| link.topics.iter().map(|topic| (topic.topic.clone(), topic.supplier, topic.loss_tolerance)).collect::<Vec<_>>();
+        (&self.own, &self.graph, &self.edge, self.from, self.edges) == (&other.own, &other.graph, &other.edge, other.from, other.edges)
+            && said(self) == said(other)
+    }
+
+    /// Those of its topics that are not needed by what runs behind its end are let go at the other edge: otherwise they would be kept for this one.
+    pub(super) fn leave(&self, is_needed: impl Fn(&str) -> bool) {
+        let left = self.topics.iter().enumerate().filter(|(_, topic)| !is_needed(&topic.topic)).map(|(at, _)| at);
+        *locked(&self.left) = left.collect();
+    }
+
+    /// Topics that are to be let go at its end.
+    pub fn left(&self) -> Vec<usize> {
+        locked(&self.left).clone()
     }
 
     /// Nobody needs it any more.

@@ -10,7 +10,7 @@ use std::{
 
 use bodkin_operators::file::GraphFile;
 
-use super::{EdgeLink, GraphCounts};
+use super::{EdgeLink, GraphCounts, Inheritance};
 use crate::topics::Declarer;
 
 /// Operators that do not end before the process says that it is not ready: one may be a mistake in one graph, two use up the cores.
@@ -27,6 +27,8 @@ pub struct DeployedGraph {
     pub counts: Arc<GraphCounts>,
     /// What it fetches from other edges.
     pub links: Vec<Arc<EdgeLink>>,
+    /// Which operators have gone on with their states; none where it took nobody's place.
+    pub states: Option<Inheritance>,
 }
 
 /// The deployed graphs by name.

@@ -17,7 +17,7 @@ use crate::{
     fleet::{Fleet, FleetState, WayBack},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
-    graph::{self, Deployer},
+    graph::{self, Deployer, Gone, Lateness},
     inbox::{Inbox, Message},
     job,
     log_book::LogBook,
@@ -155,21 +155,53 @@ impl Lead {
     async fn deploy_graphs(&self) -> Result<(), StartError> {
         for declared in self.config.graphs.graphs() {
             // The shard answers when it runs.
-            let _ = self.graphs.start(declared.clone(), Declarer::Configuration).map_err(StartError::Graph)?;
+            let _ = self.graphs.start(declared.clone(), Declarer::Configuration, None).map_err(StartError::Graph)?;
         }
         for text in self.store.read(|draft| draft.deployed_graphs()).await? {
-            let started =
-                graph::parse(&text).map_err(|mistakes| mistakes.iter().map(|mistake| mistake.what.clone()).collect::<Vec<_>>().join("; "));
-            let started = started.and_then(|file| {
-                let declared = self.graphs.declared(file).map_err(|error| error.to_string())?;
-                self.graphs.check_new(&declared).map_err(|error| error.to_string())?;
-                self.graphs.start(declared, Declarer::Operator).map_err(|error| error.to_string())
-            });
-            if let Err(error) = started {
+            if let Err(error) = self.deploy_again(&text).await? {
                 tracing::error!(error, "a graph that was deployed while the cloud ran does not run");
             }
         }
         Ok(())
+    }
+
+    /// Has a graph of the database run, with an operator that has come from another host and was not at work yet; says why if it does not.
+    async fn deploy_again(&self, text: &str) -> Result<Result<(), String>, StartError> {
+        let file = match graph::parse(text) {
+            Ok(file) => file,
+            Err(mistakes) => return Ok(Err(mistakes.iter().map(|mistake| mistake.what.clone()).collect::<Vec<_>>().join("; "))),
+        };
+        let (name, asked) = (file.graph.name.clone(), file.graph.name.clone());
+        let moves = self.store.read(move |draft| draft.graph_moves(&asked)).await?;
+        let declared = self.graphs.declared(file, Lateness::Told);
+        let checked = declared.and_then(|declared| self.graphs.check_new(&declared, Lateness::Told).map(|()| declared));
+        let declared = match checked {
+            Ok(declared) => declared,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if let Some(given) = moves.given.as_deref().and_then(graph::handover_of) {
+            let placed = &declared.file.fetched;
+            let to = placed.placed.iter().find(|(operator, _)| *operator == given.operator);
+            let to = to.map(|(_, edge)| placed.edges[edge.index()].clone()).unwrap_or_default();
+            self.graphs.moves().note_gone(&name, Some(Gone { operator: given.operator, to }));
+        }
+        let taken = moves.taken.as_deref().and_then(graph::handover_of);
+        let is_taken = taken.is_some();
+        let told = match self.graphs.start(declared, Declarer::Operator, taken) {
+            Ok((_, told)) => told,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        // The shard answers when it runs, which may be behind this.
+        if is_taken {
+            let store = self.store.clone();
+            tokio::spawn(async move {
+                if matches!(told.await, Ok(Ok(()))) {
+                    let noted = store.write(move |draft| draft.is_at_work(&name), |_, ()| ()).await;
+                    noted.unwrap_or_else(|error| tracing::error!(%error, "it is not noted that an operator is at work"));
+                }
+            });
+        }
+        Ok(Ok(()))
     }
 
     /// Has events go on to the fleet's stream, and come from there, where there is one.

@@ -3,6 +3,8 @@
 
 mod carried;
 mod keep;
+mod moving;
+mod replace;
 
 use std::ops::Range;
 
@@ -19,7 +21,10 @@ use bodkin_broker::{
     },
 };
 
-use self::keep::{Checkpoints, Keeping};
+use self::{
+    keep::{Checkpoints, Keeping},
+    moving::{Pause, Successor},
+};
 use super::{Shard, not_taken::NotTaken, publish::Numbering};
 use crate::{
     graph::{Deployment, Ended, Made, Throttle, used},
@@ -33,8 +38,10 @@ struct Deployed {
     outputs: Vec<TopicId>,
     /// In a pair: what is kept for it.
     keeping: Option<Keeping>,
-    /// The graph that runs in its place as soon as its rounds are over.
-    successor: Option<Box<Deployed>>,
+    /// The graph that runs in its place as soon as what it has taken is processed.
+    successor: Option<Successor>,
+    /// Why it takes nothing in, besides.
+    pause: Option<Pause>,
 }
 
 /// The graphs of a shard.
@@ -87,7 +94,10 @@ impl Graphs {
 
     /// Whether no graph has workers that are to be real-time threads.
     pub fn are_ordinary(&self) -> bool {
-        let all = self.deployed.iter().flat_map(|deployed| std::iter::once(deployed).chain(deployed.successor.as_deref()));
+        let all = self
+            .deployed
+            .iter()
+            .flat_map(|deployed| std::iter::once(deployed).chain(deployed.successor.as_ref().map(|successor| &*successor.deployed)));
         !all.into_iter().any(|deployed| deployed.deployment.is_preemptive())
     }
 
@@ -113,7 +123,12 @@ impl Graphs {
     pub fn supply(&mut self, (now, now_ns): (Instant, u64), event: EventId, created_ns: u64, publication: &Publication<'_>) {
         let cause = publication.cause();
         for (graph, supplier) in self.readers.get(event.topic.0 as usize).into_iter().flatten() {
-            let Deployed { deployment, keeping, .. } = &mut self.deployed[*graph];
+            let deployed = &mut self.deployed[*graph];
+            if deployed.holds() {
+                deployed.hold((event, created_ns), publication, false);
+                continue;
+            }
+            let Deployed { deployment, keeping, .. } = deployed;
             deployment.take_in(now_ns, *supplier, (event, created_ns), publication.payload(), cause.as_ref());
             keeping.iter_mut().for_each(|keeping| keeping.note(now, *supplier, event));
         }
@@ -126,17 +141,6 @@ impl Graphs {
 
     fn named(&self, name: &str) -> Option<usize> {
         self.deployed.iter().position(|deployed| deployed.deployment.graph().name == name)
-    }
-
-    /// Lets a successor begin, if it may; gives what it succeeds.
-    fn replace(&mut self, at: usize) -> Option<Deployed> {
-        let before = &mut self.deployed[at];
-        if !before.deployment.is_at_rest() {
-            return None;
-        }
-        let mut successor = before.successor.take()?;
-        successor.deployment.inherit(&before.deployment);
-        Some(std::mem::replace(before, *successor))
     }
 
     fn list_readers(&mut self) {
@@ -168,21 +172,9 @@ impl Results {
 impl Shard {
     /// Has a graph run from now on.
     pub(super) fn deploy(&mut self, deployment: Deployment) -> Result<(), ShardError> {
-        let graph = deployment.graph();
-        let mut numbers =
-            |topics: &mut dyn Iterator<Item = &String>| topics.map(|topic| self.broker.topic(topic)).collect::<Result<Vec<_>, _>>();
-        let suppliers = numbers(&mut graph.suppliers().iter().map(|supplier| &supplier.topic))?;
-        let outputs = numbers(&mut graph.outputs().iter().map(|output| &output.topic))?;
-        tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
-        let known = self.graphs.named(&graph.name);
-        let new = Deployed { deployment, suppliers, outputs, keeping: None, successor: None };
-        match known {
-            Some(at) => {
-                let before = &mut self.graphs.deployed[at];
-                before.deployment.wind_up();
-                before.successor = Some(Box::new(new));
-                self.replace_graph(at);
-            }
+        let new = self.with_topics(deployment)?;
+        match self.graphs.named(&new.deployment.graph().name) {
+            Some(at) => self.succeed(at, Successor::certain(new)),
             None => {
                 self.graphs.deployed.push(new);
                 self.graph_begins(self.graphs.deployed.len() - 1);
@@ -192,18 +184,24 @@ impl Shard {
         Ok(())
     }
 
+    /// A graph with the topics of its events.
+    fn with_topics(&mut self, deployment: Deployment) -> Result<Deployed, ShardError> {
+        let graph = deployment.graph();
+        let mut numbers =
+            |topics: &mut dyn Iterator<Item = &String>| topics.map(|topic| self.broker.topic(topic)).collect::<Result<Vec<_>, _>>();
+        let suppliers = numbers(&mut graph.suppliers().iter().map(|supplier| &supplier.topic))?;
+        let outputs = numbers(&mut graph.outputs().iter().map(|output| &output.topic))?;
+        tracing::info!(graph = graph.name, operators = graph.operators().len(), "a graph is deployed");
+        Ok(Deployed { deployment, suppliers, outputs, keeping: None, successor: None, pause: None })
+    }
+
     fn graph_begins(&mut self, at: usize) {
         self.begin_keeping(at);
         self.graphs.list_readers();
-        self.graphs.deployed[at].deployment.fetch();
-    }
-
-    /// Has a successor run as soon as the rounds of the graph before are over.
-    fn replace_graph(&mut self, at: usize) {
-        if let Some(Deployed { deployment, keeping, .. }) = self.graphs.replace(at) {
-            self.end_keeping(&deployment.graph().name, keeping);
-            self.graph_begins(at);
-        }
+        let now_ns = self.clock.utc_ns_of(self.clock.broker());
+        let deployment = &mut self.graphs.deployed[at].deployment;
+        deployment.take_over(now_ns);
+        deployment.fetch();
     }
 
     /// Ends a graph; one that is not there is no error.
@@ -223,7 +221,11 @@ impl Shard {
                 self.round_is_over(at, job, ended);
             }
             self.replace_graph(at);
-            self.supply_carried(at);
+            self.look_after_moves(at);
+            if !self.graphs.deployed[at].is_held_up() {
+                self.supply_held(at);
+                self.supply_carried(at);
+            }
         }
         self.graphs.hold(self.clock.now, self.clock.utc_ns_of(self.clock.broker()), &self.context.realtime);
     }
@@ -341,7 +343,7 @@ mod tests {
                 .expect("it starts");
         deployment.look();
         assert!(deployment.preempts());
-        Deployed { deployment, suppliers: vec![TopicId(0)], outputs: vec![TopicId(1)], keeping: None, successor: None }
+        Deployed { deployment, suppliers: vec![TopicId(0)], outputs: vec![TopicId(1)], keeping: None, successor: None, pause: None }
     }
 
     #[test]

@@ -21,7 +21,12 @@ pub(super) async fn deploy(monitor: &Monitor, path: &Path, printer: Printer) -> 
         }
     };
     let graph = monitor.deploy_graph(&text).await?;
-    printer.done(&graph, &format!("deployed: graph {} runs", graph.name))?;
+    let states = |operators: &[String], what: &str| match operators {
+        [] => String::new(),
+        operators => format!("; {what}: {}", operators.join(", ")),
+    };
+    let (kept, anew) = (states(&graph.states_kept, "with their states"), states(&graph.states_anew, "anew"));
+    printer.done(&graph, &format!("deployed: graph {} runs{kept}{anew}", graph.name))?;
     Ok(DONE)
 }
 
@@ -34,15 +39,20 @@ pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<
         let GraphState { taken, published, marked, shed, late, lost, failed, .. } = graph;
         let [taken, published, marked, shed, late, lost, failed] = [taken, published, marked, shed, late, lost, failed].map(u64::to_string);
         let down = graph.links.iter().find(|link| link.down.is_some());
-        let state = match (&graph.suspended, down) {
-            (Some(_), _) => "stands still".to_owned(),
-            (None, Some(link)) => format!("inputs late: no {} from {}", link.topic, link.edge),
-            (None, None) => "runs".to_owned(),
+        let state = match (&graph.suspended, &graph.moving, down) {
+            (Some(_), ..) => "stands still".to_owned(),
+            (None, Some(moving), _) => moving.clone(),
+            (None, None, Some(link)) => format!("inputs late: no {} from {}", link.topic, link.edge),
+            (None, None, None) => "runs".to_owned(),
         };
         let operators = graph.operators.to_string();
         table.push([graph.name.clone(), graph.declared_by.clone(), operators, taken, published, marked, shed, late, lost, failed, state]);
     }
     printer.rows(&graphs, &table, "no graphs")?;
+    for graph in graphs.data.iter().filter(|graph| !graph.placement.is_empty()) {
+        let places: Vec<String> = graph.placement.iter().map(|place| format!("{} on {}", place.operator, place.edge)).collect();
+        printer.remark(&format!("{} ({}): {}", graph.name, graph.digest, places.join(", ")))?;
+    }
     Ok(DONE)
 }
 

@@ -130,10 +130,7 @@ impl Report {
 
 /// What a source is called.
 pub(super) fn source_name(file: &GraphFile, source: Source) -> &str {
-    match source {
-        Source::Supplier(supplier) => &file.graph.suppliers()[supplier.index()].topic,
-        Source::Operator(operator) => &file.graph.operator(operator).name,
-    }
+    file.graph.source_name(source)
 }
 
 /// A change as it would be made.

@@ -1,6 +1,6 @@
 //! A graph over two edges in secure mode: one comes to the other with a key of a system there, and hears by the rules there.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_trust::{TrustDirectory, curve, file, tls::now};
@@ -23,6 +23,18 @@ fn links(secure: &SecureCloud) -> Value {
     Client::system("sysop").expect(&secure.cloud, "GET", "/api/v1/graphs", None, 200).json()["data"][0]["links"][0].clone()
 }
 
+/// Binds a key to the office at the press; gives where the press is, with its own key, and the file with the office's.
+pub fn key_at(press: &SecureCloud, place: &Path) -> (String, String) {
+    let directory = TrustDirectory::new(press.trust(""));
+    let pair = curve::generate().expect("a pair");
+    directory.bind_curve_key(&SystemName::from_stored("office"), Some(pair.public()), now()).expect("it is bound");
+    press.cloud.signal(Signal::SIGHUP);
+    let own = place.join("office.curve");
+    file::write_private(&own, curve::certificate_file(&pair).as_bytes()).expect("written");
+    let server = curve::read_pair(&directory.server_pair()).expect("the cloud has a pair").public().to_string();
+    (format!("press={} {server}", address(&press.cloud)), own.to_str().expect("text").to_owned())
+}
+
 #[test]
 fn an_edge_comes_with_a_key_of_the_other_one_and_hears_by_its_rules() {
     let place = TempDir::new().expect("a directory");
@@ -37,15 +49,8 @@ fn an_edge_comes_with_a_key_of_the_other_one_and_hears_by_its_rules() {
     let sensor = Client::system("sensor");
     let source = register_publisher(&press.cloud, &sensor, "sensor");
     let edge = register(&press.cloud, &Client::system("office"), &system("office", 2));
-    let directory = TrustDirectory::new(press.trust(""));
-    let pair = curve::generate().expect("a pair");
-    directory.bind_curve_key(&SystemName::from_stored("office"), Some(pair.public()), now()).expect("it is bound");
-    press.cloud.signal(Signal::SIGHUP);
-    let own = place.path().join("office.curve");
-    file::write_private(&own, curve::certificate_file(&pair).as_bytes()).expect("written");
-    let server = curve::read_pair(&directory.server_pair()).expect("the cloud has a pair").public().to_string();
-    let at = format!("press={} {server}", address(&press.cloud));
-    let office = SecureCloud::start(["--graphs", &file, "--edge", "office", "--edges", &at, "--edge-curve", own.to_str().expect("text")]);
+    let (at, own) = key_at(&press, place.path());
+    let office = SecureCloud::start(["--graphs", &file, "--edge", "office", "--edges", &at, "--edge-curve", &own]);
     assert!(eventually(|| links(&office)["down"].is_null()), "{} {}", links(&office), office.cloud.stderr());
 
     // Whoever hears the press's sensors at the office may hear the system that is called as the press.

@@ -8,6 +8,7 @@ mod encrypted_authority;
 mod gatekeeper;
 mod graphs;
 mod half_handshakes;
+mod moves;
 mod onboarding;
 mod permissions;
 mod pushes;

@@ -24,6 +24,11 @@ impl Deployment {
         (0..self.saved.states.len()).for_each(|at| self.note_state(OperatorId::of(at)));
     }
 
+    /// Notes the states anew, if checkpoints are made.
+    pub(super) fn protect_again(&mut self) {
+        (0..self.saved.states.len()).for_each(|at| self.note_state(OperatorId::of(at)));
+    }
+
     /// Notes the state of an operator whose round is over, if checkpoints are made.
     pub(super) fn note_state(&mut self, operator: OperatorId) {
         if let Some(state) = self.saved.states.get_mut(operator.index()) {
@@ -55,10 +60,7 @@ impl Deployment {
             tracing::error!(graph = graph.name, operator = graph.operator(operator).name, %error, "an operator begins anew");
         }
         self.protect();
-        let mut actions = std::mem::take(&mut self.actions);
-        self.machine.resume(now_ns, &mut actions);
-        actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
-        self.actions = actions;
+        self.resume(now_ns);
         Ok(())
     }
 }

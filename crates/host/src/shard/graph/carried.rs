@@ -9,10 +9,10 @@ use super::{Deployed, Shard};
 use crate::graph::{CarriedEvent, EdgeLink};
 
 impl Shard {
-    /// Takes an event that has come over a link. One for a graph that does not run any more, or ends, is not acknowledged: it comes again to the next one.
+    /// Takes an event that has come over a link. One for a graph that does not run any more is not acknowledged: it comes again to the next one.
     pub(in crate::shard) fn take_carried(&mut self, link: Arc<EdgeLink>, event: Box<CarriedEvent>) {
         let deployed = &mut self.graphs.deployed;
-        match deployed.iter().position(|deployed| deployed.deployment.fetches(&link) && deployed.successor.is_none()) {
+        match deployed.iter().position(|deployed| deployed.deployment.fetches(&link)) {
             Some(at) => {
                 deployed[at].deployment.let_wait(link, event);
                 self.supply_carried(at);
@@ -23,7 +23,7 @@ impl Shard {
 
     /// Hands a graph what waits for it, as long as it has room.
     pub(super) fn supply_carried(&mut self, at: usize) {
-        if self.graphs.deployed[at].successor.is_some() {
+        if self.graphs.deployed[at].is_held_up() {
             return;
         }
         while let Some((link, event)) = self.graphs.deployed[at].deployment.next_carried() {
@@ -50,7 +50,12 @@ impl Shard {
             deployment.take_in(now_ns, supplier, (id, event.header.created_utc_ns), payload, event.cause.as_ref());
             deployment.carried().take(&taken);
         }
-        let is_tracked = !is_had && keeping.as_mut().is_some_and(|keeping| keeping.take(now, taken));
+        // One that was taken before is safe with the checkpoint that is due, if it is not yet.
+        let is_tracked = match keeping {
+            Some(keeping) if is_had => keeping.owes(&taken),
+            Some(keeping) => keeping.take(now, taken),
+            None => false,
+        };
         if !is_tracked {
             link.acknowledge(supplier, publisher, incarnation, sequence);
         }

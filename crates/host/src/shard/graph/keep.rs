@@ -71,9 +71,14 @@ impl Keeping {
         self.cover.has(supplier, publisher, incarnation, sequence)
     }
 
-    /// Notes an event of a link; whether it is acknowledged later.
+    /// Notes an event of a link, or one that was held; whether it is acknowledged later.
     pub fn take(&mut self, now: bodkin_broker::Instant, event: Taken) -> bool {
         self.cover.take(now, event)
+    }
+
+    /// Whether an event that was taken is in no checkpoint that has arrived.
+    pub fn owes(&self, event: &Taken) -> bool {
+        self.cover.owes(event)
     }
 
     /// Notes an event of a supplier of which nothing is kept: the next checkpoint has what came of it.
@@ -141,13 +146,9 @@ impl Shard {
         Ok((id, key))
     }
 
-    /// Has a graph that was just deployed be covered, if this is a node of a pair; goes on from the checkpoint that is there of it.
-    pub(super) fn begin_keeping(&mut self, at: usize) {
-        if self.primary.is_none() {
-            return;
-        }
+    /// What is to be kept for a graph, by the terms of its suppliers' topics.
+    fn cover_of(&self, at: usize) -> Cover {
         let Deployed { deployment, suppliers, .. } = &self.graphs.deployed[at];
-        let name = deployment.graph().name.clone();
         let terms: Vec<_> =
             suppliers.iter().map(|topic| self.broker.terms_of(*topic).filter(|terms| terms.replicate_within_ns.is_some())).collect();
         let is_fetched = |supplier: usize| deployment.link_of(SupplierId::of(supplier)).is_some();
@@ -156,7 +157,60 @@ impl Shard {
             terms => terms.map_or(0, |terms| u64::from((terms.backlog_max.get() / BACKLOG_SHARE).max(1))),
         });
         let within_ns = terms.iter().flatten().filter_map(|terms| terms.replicate_within_ns).min();
-        let mut cover = Cover::new(held_max, within_ns.map_or(CHECKPOINT_WITHIN_NS, |within_ns| (within_ns / 2).min(CHECKPOINT_WITHIN_NS)));
+        Cover::new(held_max, within_ns.map_or(CHECKPOINT_WITHIN_NS, |within_ns| (within_ns / 2).min(CHECKPOINT_WITHIN_NS)))
+    }
+
+    /// Has a graph be covered that has taken the place of another one: what was taken and is in no checkpoint is acknowledged by the next one, which has what came of it.
+    pub(super) fn succeed_keeping(&mut self, at: usize, before: Deployed) {
+        let Some(Keeping { cover: had, keys, .. }) = before.keeping else { return };
+        let topics = self.graphs.deployed[at].suppliers.clone();
+        let place = |supplier: SupplierId| topics.iter().position(|topic| *topic == before.suppliers[supplier.index()]).map(SupplierId::of);
+        let mut cover = self.cover_of(at);
+        cover.succeed(&had, place);
+        let known: Vec<_> = before.suppliers.iter().copied().zip(keys).filter_map(|(topic, key)| Some((topic, key?))).collect();
+        self.graphs.deployed[at].deployment.protect();
+        let keys = self.keys_of(at, &cover, known);
+        cover.hasten();
+        self.graphs.deployed[at].keeping = Some(Keeping { cover, keys, checkpoint: 0, is_too_large: false });
+        self.let_graphs_go();
+        self.carry_out_now();
+        self.count_subscriptions();
+    }
+
+    /// The subscriptions of a graph to those suppliers of which events are kept for it: those that are known go on, others are made, and those that are not needed any more end.
+    fn keys_of(&mut self, at: usize, cover: &Cover, mut known: Vec<(TopicId, SubscriptionKey)>) -> Vec<Option<SubscriptionKey>> {
+        let mut keys = Vec::new();
+        for supplier in 0..self.graphs.deployed[at].suppliers.len() {
+            let (id, topic) = (SupplierId::of(supplier), self.graphs.deployed[at].suppliers[supplier]);
+            let is_subscribed = cover.keeps(id) && self.graphs.deployed[at].deployment.link_of(id).is_none();
+            let found = known.iter().position(|(of, _)| *of == topic && is_subscribed);
+            keys.push(match found {
+                Some(found) => Some(known.swap_remove(found).1),
+                None if is_subscribed => self.subscribe_new(at, topic),
+                None => None,
+            });
+        }
+        let now = self.clock.broker();
+        known.into_iter().for_each(|(_, subscription)| self.broker.step(now, Input::Unsubscribe { subscription }, &mut self.outputs));
+        keys
+    }
+
+    /// Has events of a topic be kept for a graph from now on.
+    fn subscribe_new(&mut self, at: usize, topic: TopicId) -> Option<SubscriptionKey> {
+        let name = self.broker.topic_name(topic).clone();
+        let made = self.subscribe_graph(&name, Attachment::New).inspect_err(|error| {
+            tracing::error!(graph = self.graphs.deployed[at].deployment.graph().name, topic = &*name, %error, "events are not kept for a graph");
+        });
+        made.ok().map(|(_, key)| key)
+    }
+
+    /// Has a graph that was just deployed be covered, if this is a node of a pair; goes on from the checkpoint that is there of it.
+    pub(super) fn begin_keeping(&mut self, at: usize) {
+        if self.primary.is_none() {
+            return;
+        }
+        let name = self.graphs.deployed[at].deployment.graph().name.clone();
+        let mut cover = self.cover_of(at);
         let awaited = self.graphs.checkpoints.awaited.remove(&*name);
         let now_ns = self.clock.utc_ns_of(self.clock.broker());
         let deployment = &mut self.graphs.deployed[at].deployment;
@@ -200,14 +254,7 @@ impl Shard {
                 keys.push(Some(key));
                 continue;
             }
-            let name = self.broker.topic_name(topic).clone();
-            match self.subscribe_graph(&name, Attachment::New) {
-                Ok((_, key)) => keys.push(Some(key)),
-                Err(error) => {
-                    tracing::error!(graph = self.graphs.deployed[at].deployment.graph().name, topic = &*name, %error, "events are not kept for a graph");
-                    keys.push(None);
-                }
-            }
+            keys.push(self.subscribe_new(at, topic));
         }
         awaited.into_iter().for_each(|(_, subscription)| self.broker.step(now, Input::Unsubscribe { subscription }, &mut self.outputs));
         keys
@@ -268,13 +315,18 @@ impl Shard {
         let mut handed = std::mem::take(&mut checkpoints.handed);
         let mut untracked = Vec::new();
         for key in handed.drain(..) {
-            let found = deployed.iter_mut().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed)));
-            let Some((at, supplier, Deployed { deployment, keeping: Some(keeping), .. })) = found else { continue };
+            let found = deployed.iter().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed.holds())));
+            let Some((at, supplier, is_held)) = found else { continue };
+            let Deployed { deployment, keeping: Some(keeping), .. } = &mut deployed[at] else { continue };
+            let taken = Taken { supplier, publisher, incarnation, through: sequence };
             let is_had = keeping.cover.has(supplier, publisher, incarnation, sequence);
             if !is_had {
+                if is_held {
+                    deployed[at].hold((event, created_ns), &publication, true);
+                    continue;
+                }
                 deployment.take_in(now_ns, supplier, (event, created_ns), publication.payload(), publication.cause().as_ref());
             }
-            let taken = Taken { supplier, publisher, incarnation, through: sequence };
             // What came of an event that the checkpoint has is here; no later checkpoint acknowledges it again.
             if !keeping.cover.take(now, taken) || is_had {
                 untracked.push((at, taken));
@@ -301,7 +353,7 @@ impl Shard {
         self.graphs.checkpoints.told = told;
     }
 
-    fn acknowledge_suppliers(&mut self, at: usize, told: &mut Vec<Taken>) {
+    pub(super) fn acknowledge_suppliers(&mut self, at: usize, told: &mut Vec<Taken>) {
         let now = self.clock.broker();
         for Taken { supplier, publisher, incarnation, through } in told.drain(..) {
             let Deployed { deployment, suppliers, keeping, .. } = &self.graphs.deployed[at];

@@ -1,0 +1,174 @@
+//! `bodkin graph move`: an operator goes to another edge with its state, while the graph runs.
+//!
+//! The command asks the edges for the steps of it, each for its own. Until the edge where the operator runs has committed, a failure leaves everything as it was; behind that the operator has moved, and the
+//! same command once more brings the move to its end.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use bodkin_client::{
+    CallError, Monitor,
+    answer::{GraphMove, MoveForm},
+};
+
+use crate::{
+    DONE, FAILED,
+    cli::{
+        printer::Printer,
+        registry::{RegistryOptions, parse_host_and_port},
+    },
+};
+
+/// How long the command tries to bring a move to its end that is committed: longer than an edge needs to start.
+const FINISHING_MAX: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is moved, and where the edges answer.
+pub(super) struct Moving<'m> {
+    pub operator: &'m str,
+    pub to: &'m str,
+    pub graph: Option<&'m str>,
+    pub at: &'m [String],
+    pub force: bool,
+}
+
+/// The edges that take part.
+struct Edges {
+    own: Monitor,
+    others: BTreeMap<String, Monitor>,
+}
+
+/// Moves an operator.
+pub(super) async fn run(registry: &RegistryOptions, moving: &Moving<'_>, printer: Printer) -> anyhow::Result<u8> {
+    let others = moving.at.iter().map(|text| other(registry, text)).collect::<anyhow::Result<BTreeMap<_, _>>>()?;
+    let edges = Edges { own: registry.monitor()?, others };
+    let graph = match moving.graph {
+        Some(graph) => graph.to_owned(),
+        None => edges.graph_of(moving.operator).await?,
+    };
+    let form = MoveForm {
+        graph,
+        operator: moving.operator.to_owned(),
+        to: moving.to.to_owned(),
+        step: "plan".to_owned(),
+        force: moving.force,
+        ..MoveForm::default()
+    };
+    let plan = edges.own.move_operator(&form).await?;
+    if let Some(missing) = plan.edges.iter().find(|edge| !edges.others.contains_key(*edge)) {
+        bail!("the edge {missing} is to have the new version too, and where it answers was not said: --at {missing}=HOST:PORT");
+    }
+    let form = MoveForm { release: Some(plan.release.clone()), file: plan.file.clone(), ..form };
+    // What is committed is brought to its end, and what is not is prepared first.
+    if !plan.committed
+        && let Err(error) = edges.prepare_all(&plan, &form).await
+    {
+        edges.abandon(&plan, &form).await;
+        return Err(error);
+    }
+    let committed = match edges.own.move_operator(&step(&form, "commit")).await {
+        Ok(committed) => committed,
+        // It may have been done, or not: what is prepared is let go by itself.
+        Err(error @ (CallError::Interrupted { .. } | CallError::TooSlow { .. })) => {
+            return Err(
+                anyhow::Error::new(error).context("whether the operator has gone is not known: the same command once more finds out")
+            );
+        }
+        Err(error) => {
+            edges.abandon(&plan, &form).await;
+            return Err(error.into());
+        }
+    };
+    let form = MoveForm { file: committed.file.clone(), handover: committed.handover.clone(), ..form };
+    for edge in std::iter::once(moving.to).chain(hearing(&plan, moving.to)) {
+        if let Err(error) = edges.finish(edge, &form).await {
+            eprintln!("bodkin: {} has gone to {}, and {edge} has not heard of it: {error:#}", moving.operator, moving.to);
+            eprintln!("bodkin: the same command once more brings the move to its end");
+            return Ok(FAILED);
+        }
+    }
+    edges
+        .own
+        .move_operator(&MoveForm { handover: None, ..step(&form, "finish") })
+        .await
+        .context("the move is done, and is told as under way there")?;
+    let done = GraphMove { handover: None, file: None, ..committed };
+    printer.done(&done, &format!("moved: {} runs on {}, with its state", moving.operator, moving.to))?;
+    Ok(DONE)
+}
+
+fn step(form: &MoveForm, step: &str) -> MoveForm {
+    MoveForm { step: step.to_owned(), ..form.clone() }
+}
+
+/// The edges that take part besides the one where the operator comes.
+fn hearing<'p>(plan: &'p GraphMove, to: &'p str) -> impl Iterator<Item = &'p str> {
+    plan.edges.iter().map(String::as_str).filter(move |edge| *edge != to)
+}
+
+impl Edges {
+    /// The only graph here that has an operator of this name.
+    async fn graph_of(&self, operator: &str) -> anyhow::Result<String> {
+        let graphs = self.own.graphs().await?;
+        let has = graphs.data.iter().filter(|graph| graph.placement.iter().any(|place| place.operator == operator));
+        let names: Vec<&str> = has.map(|graph| graph.name.as_str()).collect();
+        match names[..] {
+            [name] => Ok(name.to_owned()),
+            [] => bail!("no graph over several edges runs here that has an operator {operator}: bodkin graph list shows them"),
+            _ => bail!("several graphs have an operator {operator}: --graph says which ({})", names.join(", ")),
+        }
+    }
+
+    async fn prepare_all(&self, plan: &GraphMove, form: &MoveForm) -> anyhow::Result<()> {
+        // Where the operator comes nothing is taken in from then on: it is the last one.
+        for edge in hearing(plan, &form.to).chain([&*form.to]) {
+            self.prepare(edge, form).await.with_context(|| format!("{edge} cannot prepare for it, and nothing has changed"))?;
+        }
+        Ok(())
+    }
+
+    async fn prepare(&self, edge: &str, form: &MoveForm) -> Result<GraphMove, CallError> {
+        self.others[edge].move_operator(&MoveForm { handover: None, ..step(form, "prepare") }).await
+    }
+
+    /// Lets go what is prepared; who does not hear it does so by itself.
+    async fn abandon(&self, plan: &GraphMove, form: &MoveForm) {
+        for edge in &plan.edges {
+            let _ = self.others[edge].move_operator(&step(form, "abandon")).await;
+        }
+    }
+
+    /// Has an edge run the new version, prepared anew if it does not know of it any more.
+    async fn finish(&self, edge: &str, form: &MoveForm) -> Result<(), CallError> {
+        let until = Instant::now() + FINISHING_MAX;
+        loop {
+            let finished = match self.others[edge].move_operator(&step(form, "finish")).await {
+                Err(CallError::Problem(_)) => match self.prepare(edge, form).await {
+                    Ok(_) => self.others[edge].move_operator(&step(form, "finish")).await,
+                    Err(error) => Err(error),
+                },
+                finished => finished,
+            };
+            match finished {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() >= until => return Err(error),
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// `EDGE=HOST:PORT`, in secure mode with the directory of that edge's certificates behind a space.
+fn other(registry: &RegistryOptions, text: &str) -> anyhow::Result<(String, Monitor)> {
+    let expected = || format!("--at {text:?}: expected EDGE=HOST:PORT, or 'EDGE=HOST:PORT TRUST'");
+    let (edge, rest) = text.split_once('=').with_context(expected)?;
+    let (address, trust) =
+        rest.trim().split_once(' ').map_or((rest.trim(), None), |(address, trust)| (address, Some(Path::new(trust.trim()))));
+    let addresses =
+        address.split(',').map(parse_host_and_port).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg).with_context(expected)?;
+    Ok((edge.trim().to_owned(), registry.other_monitor(&addresses.join(","), trust)?))
+}

@@ -1,0 +1,356 @@
+//! `bodkin graph move`: an operator goes from one process to another while events come, and whichever process is killed at whatever step.
+
+use std::{collections::BTreeMap, fs, net::SocketAddr, thread, time::Duration};
+
+use bodkin_broker::EventId;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{bodkin, done, text};
+use crate::real_time_client::topic;
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::patience::eventually;
+use crate::support::ports::{HeldOffset, held_offset};
+use crate::support::sse::EventStream;
+
+/// Speeds are smoothed at the press, and the mean of four of them is made there too, for the time being.
+pub const LINE: &str = r#"
+[graph]
+name = "line"
+replace_queued = false
+
+[[edge]]
+name = "press"
+way_ms = 2
+
+[[edge]]
+name = "office"
+way_ms = 2
+
+[[supplier]]
+topic = "speed"
+shape = "f64"
+period_ms = 2
+
+[[operator]]
+name = "smooth"
+kind = "moving_average"
+inputs = ["speed"]
+window = 1
+cost_us = 20
+
+[[operator]]
+name = "mean"
+kind = "moving_average"
+inputs = ["smooth"]
+window = 4
+cost_us = 20
+
+[[link]]
+from = "smooth"
+topic = "over-smooth"
+loss_tolerance = 0
+
+[[output]]
+topic = "line-smooth"
+from = "smooth"
+
+[[output]]
+topic = "line-mean"
+from = "mean"
+"#;
+
+/// What the yard adds: twice the mean.
+const YARD: &str = r#"
+[[link]]
+from = "mean"
+topic = "over-mean"
+loss_tolerance = 0
+
+[[edge]]
+name = "yard"
+
+[[operator]]
+name = "twice"
+kind = "map"
+inputs = ["mean"]
+expression = "2 * x"
+edge = "yard"
+cost_us = 20
+
+[[output]]
+topic = "yard-twice"
+from = "twice"
+"#;
+
+/// One edge's files, which outlive its process.
+struct Edge {
+    data: TempDir,
+    name: &'static str,
+    offset: HeldOffset,
+}
+
+impl Edge {
+    fn new(name: &'static str) -> Self {
+        let data = TempDir::new().expect("a directory");
+        let topics = topic("over-smooth", "") + &topic("over-mean", "");
+        fs::write(data.path().join("bodkin.toml"), topics).expect("written");
+        Self { data, name, offset: held_offset() }
+    }
+
+    fn at(&self, port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port + self.offset.get()))
+    }
+
+    fn start(&self, others: &[&Self]) -> Cloud {
+        let edges: Vec<String> = others.iter().map(|other| format!("{}={}", other.name, other.at(5570))).collect();
+        let (config, edges) = (self.data.path().join("bodkin.toml"), edges.join(","));
+        let launch = Launch::new().data(self.data.path()).port_offset(self.offset.get());
+        launch.flags(["--config", config.to_str().expect("text"), "--edge", self.name, "--edges", &edges]).start()
+    }
+
+    /// As the command is told where this edge answers.
+    fn option(&self) -> String {
+        format!("--at {}={}", self.name, self.at(8440))
+    }
+}
+
+fn deploy(cloud: &Cloud, file: &str) {
+    cloud.post("/api/v1/graphs", &json!({ "file": file })).expect_status(201);
+}
+
+fn stream(cloud: &Cloud, event_type: &str) -> EventStream {
+    EventStream::open(cloud.address(System::EventHandler), &format!("/eventhandler/subscription?eventtype={event_type}&since=0"), &[])
+}
+
+fn publish(cloud: &Cloud, value: u32) {
+    cloud.post("/eventhandler/publish", &event("speed", system("sensor", 1), &value.to_string())).expect_status(200);
+}
+
+/// What has been heard, by the run of its publisher and its number: one number has one result, on whichever edge.
+fn heard(streams: &[&EventStream]) -> BTreeMap<(u64, u64), f64> {
+    let mut heard = BTreeMap::new();
+    for event in streams.iter().flat_map(|stream| stream.wait_for(stream.count())) {
+        let (id, value): (EventId, f64) = (event.id.parse().expect("an id"), event.data.parse().expect("a number"));
+        let other = heard.insert((id.incarnation.0, id.sequence.0), value);
+        assert_eq!(other, None, "{id} is there twice: {value}");
+    }
+    heard
+}
+
+/// The means of four that a filter makes of 1, 2, 3 and so on that never stopped.
+fn means(events: u32) -> Vec<f64> {
+    (1..=events).map(|last| (last.saturating_sub(3).max(1)..=last).map(f64::from).sum::<f64>() / f64::from(last.min(4))).collect()
+}
+
+#[track_caller]
+fn wait_for_means(streams: &[&EventStream], events: u32) {
+    let count = || streams.iter().map(|stream| stream.count()).sum::<usize>();
+    eventually(|| count() >= events as usize);
+    let heard: Vec<f64> = heard(streams).into_values().collect();
+    assert_eq!(heard, means(events));
+}
+
+fn graph(cloud: &Cloud) -> Value {
+    cloud.get("/api/v1/graphs").expect_status(200).json()["data"][0].clone()
+}
+
+/// Where the mean is made, as an edge sees it.
+fn place(cloud: &Cloud) -> Value {
+    let graph = graph(cloud);
+    let places = graph["placement"].as_array().expect("a list");
+    places.iter().find(|place| place["operator"] == "mean").expect("it is placed")["edge"].clone()
+}
+
+#[test]
+fn an_operator_goes_there_and_back_with_its_state_while_events_come() {
+    const EVENTS: u32 = 600;
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = (press.start(&[&office]), office.start(&[&press]));
+    at_press.register_system("sensor", 1);
+    deploy(&at_press, LINE);
+    let streams = [stream(&at_press, "line-mean"), stream(&at_office, "line-mean")];
+    thread::scope(|scope| {
+        let publisher = scope.spawn(|| {
+            for value in 1..=EVENTS {
+                publish(&at_press, value);
+                thread::sleep(Duration::from_millis(4));
+            }
+        });
+        let mut moves = 0;
+        while !publisher.is_finished() {
+            assert!(done(&at_press, &format!("graph move mean --to office {}", office.option())).contains("moved: mean runs on office"));
+            assert_eq!((place(&at_press), place(&at_office)), (json!("office"), json!("office")));
+            assert!(done(&at_office, &format!("graph move mean --to press {}", press.option())).contains("moved: mean runs on press"));
+            moves += 2;
+        }
+        assert!(moves >= 2);
+    });
+    wait_for_means(&[&streams[0], &streams[1]], EVENTS);
+    assert!(streams[1].count() > 0, "some were made at the office");
+}
+
+/// A step of the mean's move to the office, as the command asks for it.
+fn step(cloud: &Cloud, step: &str, more: Value) -> Value {
+    let mut form = json!({"graph": "line", "operator": "mean", "to": "office", "step": step});
+    form.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    cloud.post("/api/v1/graphs/move", &form).expect_status(200).json()
+}
+
+/// Both edges with the mean at the press, which has taken 1 to 5.
+fn begun(press: &Edge, office: &Edge) -> (Cloud, Cloud) {
+    let (at_press, at_office) = (press.start(&[office]), office.start(&[press]));
+    at_press.register_system("sensor", 1);
+    deploy(&at_press, LINE);
+    deploy(&at_office, LINE);
+    (1..=5).for_each(|value| publish(&at_press, value));
+    stream(&at_press, "line-mean").wait_for(5);
+    (at_press, at_office)
+}
+
+#[test]
+fn an_edge_that_is_killed_behind_the_commit_still_has_what_goes_with_the_operator() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let plan = step(&at_press, "plan", json!({}));
+    assert_eq!((&plan["from"], &plan["edges"], &plan["committed"]), (&json!("press"), &json!(["office"]), &json!(false)));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    assert!(graph(&at_office)["moving"].as_str().is_some_and(|told| told.contains("prepared for mean")));
+    step(&at_press, "commit", json!({}));
+    at_press.kill();
+    let at_press = press.start(&[&office]);
+    assert_eq!((place(&at_press), place(&at_office)), (json!("office"), json!("press")));
+    let listed = done(&at_press, "graph list");
+    assert!(listed.contains("mean has gone to office"), "{listed}");
+    assert!(done(&at_press, &format!("graph move mean --to office {}", office.option())).contains("moved"));
+    assert_eq!(graph(&at_press)["moving"], Value::Null);
+    let streams = [stream(&at_press, "line-mean"), stream(&at_office, "line-mean")];
+    (6..=12).for_each(|value| publish(&at_press, value));
+    wait_for_means(&[&streams[0], &streams[1]], 12);
+}
+
+#[test]
+fn an_edge_that_is_killed_when_it_has_prepared_takes_the_operator_when_it_is_back() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let plan = step(&at_press, "plan", json!({}));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    step(&at_press, "commit", json!({}));
+    at_office.kill();
+    (6..=9).for_each(|value| publish(&at_press, value));
+    let at_office = office.start(&[&press]);
+    assert!(done(&at_press, &format!("graph move mean --to office {}", office.option())).contains("moved"));
+    (10..=12).for_each(|value| publish(&at_press, value));
+    let streams = [stream(&at_press, "line-mean"), stream(&at_office, "line-mean")];
+    wait_for_means(&[&streams[0], &streams[1]], 12);
+}
+
+#[test]
+fn an_edge_that_is_killed_when_it_has_taken_the_operator_starts_with_it() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let plan = step(&at_press, "plan", json!({}));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    let committed = step(&at_press, "commit", json!({}));
+    // As if it were killed before it could note that the operator is at work.
+    let database = rusqlite::Connection::open(office.data.path().join("bodkin.sqlite")).expect("it is there");
+    let keeps = "CREATE TRIGGER keeps AFTER UPDATE OF taken ON graph WHEN NEW.taken IS NULL BEGIN UPDATE graph SET taken = OLD.taken WHERE name = OLD.name; END";
+    database.execute_batch(keeps).expect("it is made");
+    step(&at_office, "finish", json!({"file": plan["file"], "handover": committed["handover"]}));
+    at_office.kill();
+    database.execute_batch("DROP TRIGGER keeps").expect("it is gone");
+    let taken = || database.query_row("SELECT taken FROM graph", (), |row| row.get::<_, Option<String>>(0)).expect("a row");
+    assert!(taken().is_some());
+    let at_office = office.start(&[&press]);
+    assert!(eventually(|| taken().is_none()), "it is at work");
+    (6..=12).for_each(|value| publish(&at_press, value));
+    let streams = [stream(&at_press, "line-mean"), stream(&at_office, "line-mean")];
+    wait_for_means(&[&streams[0], &streams[1]], 12);
+}
+
+#[test]
+fn what_is_not_committed_changes_nothing_whoever_is_killed() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let plan = step(&at_press, "plan", json!({}));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    (6..=8).for_each(|value| publish(&at_press, value));
+    step(&at_office, "abandon", json!({}));
+    assert_eq!((place(&at_press), place(&at_office), &graph(&at_office)["moving"]), (json!("press"), json!("press"), &Value::Null));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    at_office.kill();
+    (9..=12).for_each(|value| publish(&at_press, value));
+    wait_for_means(&[&stream(&at_press, "line-mean")], 12);
+    let refused = bodkin(&at_press, &format!("graph move mean --to office {}", office.option()));
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!((place(&at_press), &graph(&at_press)["moving"]), (json!("press"), &Value::Null));
+    publish(&at_press, 13);
+    wait_for_means(&[&stream(&at_press, "line-mean")], 13);
+}
+
+#[test]
+fn who_hears_the_operator_hears_it_where_it_is_then() {
+    const EVENTS: u32 = 300;
+    let (press, office, yard) = (Edge::new("press"), Edge::new("office"), Edge::new("yard"));
+    let at_press = press.start(&[&office, &yard]);
+    let at_office = office.start(&[&press, &yard]);
+    let at_yard = yard.start(&[&press, &office]);
+    at_press.register_system("sensor", 1);
+    let file = LINE.to_owned() + YARD;
+    [&at_press, &at_office, &at_yard].into_iter().for_each(|cloud| deploy(cloud, &file));
+    let is_up = || graph(&at_yard)["links"].as_array().expect("a list").iter().all(|link| link["down"].is_null());
+    assert!(eventually(is_up), "{}", graph(&at_yard));
+    let twice = stream(&at_yard, "yard-twice");
+    thread::scope(|scope| {
+        let publisher = scope.spawn(|| {
+            for value in 1..=EVENTS {
+                publish(&at_press, value);
+                thread::sleep(Duration::from_millis(4));
+            }
+        });
+        let mut moves = 0;
+        while !publisher.is_finished() {
+            done(&at_press, &format!("graph move mean --to office {} {}", office.option(), yard.option()));
+            done(&at_office, &format!("graph move mean --to press {} {}", press.option(), yard.option()));
+            moves += 2;
+        }
+        assert!(moves >= 2);
+    });
+    eventually(|| twice.count() >= EVENTS as usize);
+    let heard: Vec<f64> = twice.wait_for(twice.count()).iter().map(|event| event.data.parse().expect("a number")).collect();
+    let expected: Vec<f64> = means(EVENTS).into_iter().map(|mean| 2.0 * mean).collect();
+    assert_eq!(heard, expected);
+}
+
+#[test]
+fn a_move_that_cannot_be_is_refused_with_the_reason_and_changes_nothing() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = (press.start(&[&office]), office.start(&[&press]));
+    let file = LINE.replace("from = \"mean\"\n\n", "from = \"mean\"\n").trim_end().to_owned() + "\ndeadline_us = 1500\n";
+    deploy(&at_press, &file);
+    deploy(&at_office, &file);
+    let told = |cloud: &Cloud, line: &str| {
+        let output = bodkin(cloud, line);
+        assert_ne!(output.status.code(), Some(0), "{line}: {}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let at = office.option();
+    for (line, reason) in [
+        (format!("graph move mean --to yard {at}"), "there is no edge yard: there are press, office"),
+        (format!("graph move mean --to press {at}"), "mean is on the edge press already"),
+        (format!("graph move rough --to office {at}"), "no graph over several edges runs here that has an operator rough"),
+        ("graph move mean --to office --force".to_owned(), "--at office=HOST:PORT"),
+        (format!("graph move mean --to office {at}"), "LINE-MEAN takes"),
+    ] {
+        let told = told(&at_press, &line);
+        assert!(told.contains(reason), "{reason}: {told}");
+    }
+    deploy(&at_office, &(file.clone() + "# of another day\n"));
+    let told = told(&at_press, &format!("graph move mean --to office --force {at}"));
+    assert!(told.contains("office has another file of the graph line"), "{told}");
+    deploy(&at_office, &file);
+    assert_eq!((place(&at_press), place(&at_office)), (json!("press"), json!("press")));
+    assert!(done(&at_press, &format!("graph move mean --to office --force {at}")).contains("moved"));
+    assert_eq!((place(&at_press), place(&at_office)), (json!("office"), json!("office")));
+}
