@@ -68,6 +68,9 @@ pub enum RevokeError {
     /// It is not revoked.
     #[error(transparent)]
     Directory(#[from] DirectoryError),
+    /// It is not known here, and the other nodes could not be asked.
+    #[error("this node knows of no such certificate, and cannot ask the others: {0}")]
+    NotKnown(AccountError),
     /// The other nodes could not be told.
     #[error("it is revoked at this node, and at the others as soon as the database is reached: {0}")]
     Elsewhere(AccountError),
@@ -106,7 +109,14 @@ impl Onboarding {
     pub fn revoke(&self, serial: &str, now: UtcTime) -> Result<(), RevokeError> {
         let serials = [serial.to_owned()];
         let Some(account) = &self.account else { return Ok(self.directory.revoke(&serials, now)?) };
-        self.directory.note_revoked(&serials, now)?;
+        match self.directory.note_revoked(&serials, now) {
+            // Another node may have issued it a moment ago.
+            Err(DirectoryError::Unknown(_)) => {
+                Handle::current().block_on(account.take()).map_err(RevokeError::NotKnown)?;
+                self.directory.note_revoked(&serials, now)?;
+            }
+            noted => noted?,
+        }
         Handle::current().block_on(account.bring_own()).map_err(RevokeError::Elsewhere)
     }
 

@@ -4,7 +4,16 @@
 //! Each node has a ledger of its own, with all lines. A certificate's line is in the database before anybody has the certificate; a revocation counts at its own
 //! node first, and is answered when the database has it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{AcqRel, Release},
+        },
+    },
+    time::Duration,
+};
 
 use bodkin_store::{
     Store, StoreError,
@@ -101,6 +110,8 @@ pub struct Account {
     brought: Arc<Mutex<u64>>,
     /// The last line of the database that was taken in.
     taken: Arc<Mutex<i64>>,
+    /// Whether anything that was taken in is a revocation that may not count yet.
+    has_revoked: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for Account {
@@ -114,14 +125,14 @@ impl Account {
     pub fn of(directory: &TrustDirectory, store: &Store) -> Result<Option<Self>, DirectoryError> {
         let Some((node, _)) = store.shared_names() else { return Ok(None) };
         let authority = directory.anchor()?.fingerprint().to_string();
-        let (brought, taken) = (Arc::default(), Arc::default());
         Ok(Some(Self {
             directory: directory.clone(),
+            store: store.clone(),
             authority: authority.into(),
             node: node.into(),
-            store: store.clone(),
-            brought,
-            taken,
+            brought: Arc::default(),
+            taken: Arc::default(),
+            has_revoked: Arc::default(),
         }))
     }
 
@@ -176,20 +187,20 @@ impl Account {
         Ok(())
     }
 
-    /// Takes in what the other nodes have brought since; gives whether anything of it is a revocation.
-    pub async fn take(&self) -> Result<bool, AccountError> {
+    /// Takes in what the other nodes have brought since.
+    pub async fn take(&self) -> Result<(), AccountError> {
         let mut number = self.taken.lock().await;
-        let mut has_revoked = false;
         loop {
             let (authority, behind) = (self.authority.clone(), *number);
             let lines = self.store.read(move |draft| draft.lines_behind(&authority, behind)).await?;
-            let Some(last) = lines.last() else { return Ok(has_revoked) };
+            let Some(last) = lines.last() else { return Ok(()) };
             let reached = last.number;
-            has_revoked |= lines.iter().any(|line| line.is_revocation);
+            let has_revoked = lines.iter().any(|line| line.is_revocation);
             let directory = self.directory.clone();
             let take = move || directory.take_lines(lines.iter().map(|line| (line.node.as_str(), line.text.as_str())), now());
-            let Ok(taken) = spawn_blocking(take).await else { return Ok(false) };
+            let Ok(taken) = spawn_blocking(take).await else { return Ok(()) };
             tell(taken?);
+            self.has_revoked.fetch_or(has_revoked, AcqRel);
             *number = reached;
         }
     }
@@ -197,11 +208,11 @@ impl Account {
     /// Brings and takes, until it is aborted.
     pub async fn follow(self, security: Arc<Security>, audit: Audit) {
         let Some(mut news) = self.store.certificate_news() else { return };
-        let (mut is_told, mut is_behind, mut has_revoked) = (false, true, false);
+        let (mut is_told, mut is_behind) = (false, true);
         loop {
             let mut exchanged = self.bring_own().await;
             if exchanged.is_ok() && is_behind {
-                exchanged = self.take().await.map(|revoked| has_revoked |= revoked);
+                exchanged = self.take().await;
                 is_behind = exchanged.is_err();
             }
             match exchanged {
@@ -211,8 +222,8 @@ impl Account {
                 }
                 Err(_) => {}
             }
-            if has_revoked {
-                has_revoked = !self.enforce(&security, &audit).await;
+            if self.has_revoked.swap(false, AcqRel) && !self.enforce(&security, &audit).await {
+                self.has_revoked.store(true, Release);
             }
             tokio::select! {
                 changed = news.changed() => match changed {
