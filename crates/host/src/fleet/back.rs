@@ -256,6 +256,8 @@ impl Thread {
             Told::Ready(waiting) => {
                 self.line.reached();
                 self.state.is_ready(waiting);
+                // Who is killed now begins here again, not with a later present.
+                self.note(true);
                 tracing::info!(edge = self.edge, waiting, "events of the fleet come here");
             }
             Told::None(why) => {

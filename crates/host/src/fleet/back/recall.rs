@@ -51,15 +51,16 @@ impl Recall {
 
     /// What was taken of a stream. Reads the event log from the noted place on: of a node of a pair that has not led yet, all of it.
     pub fn memory(&mut self, incarnation: Incarnation) -> io::Result<Memory> {
-        self.incarnation = incarnation;
+        let before = std::mem::replace(&mut self.incarnation, incarnation);
+        let is_another = self.noted.is_some() || !matches!(before, Incarnation(0)) && before != incarnation;
         let of_this = self.noted.filter(|noted| noted.epoch == incarnation.0);
         let taken = self.taken(incarnation, of_this.map_or(Position(0), |noted| noted.from))?;
-        let floor = match (of_this, self.noted) {
-            (Some(noted), _) => Some(noted.position),
+        let floor = match of_this {
+            Some(noted) => Some(noted.position),
             // Another stream than was known has taken its name since: all of it is new.
-            (None, Some(_)) => Some(0),
+            None if is_another => Some(0),
             // What is in front of the oldest one that is known has been taken, or was not for this edge.
-            (None, None) => taken.first().map(|first| first - 1),
+            None => taken.first().map(|first| first - 1),
         };
         Ok(Memory::new(floor, taken))
     }
@@ -125,6 +126,10 @@ mod tests {
         }
         let mut recall = open();
         assert_eq!(recall.memory(Incarnation(5)).expect("read"), Memory::new(Some(6), [7, 9]));
+        assert_eq!(recall.memory(Incarnation(9)).expect("read"), Memory::new(Some(0), []), "it was made anew before anything was noted");
+        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(6), [7, 9]));
+        let mut recall = open();
+        recall.memory(Incarnation(5)).expect("read");
         // 9 is not done: the log is read from there on.
         recall.note(8, Some(Position(3))).expect("noted");
         append(4, 5, 12);
