@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use bodkin_arrowhead::record::SystemId;
 use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId, topic::Platform};
 use bodkin_nats::lane::Identity;
 use bodkin_store::event_log::{EventLog, EventLogLimits};
@@ -15,6 +16,8 @@ use crate::topics::RealTimeTopics;
 const LIMITS: EventLogLimits = EventLogLimits { bytes_max: 1 << 20, age_max: std::time::Duration::from_secs(3600) };
 const TIME_NS: u64 = 1_800_000_000_000_000_000;
 const WINDOW: usize = 4_096;
+/// As whose the fleet's own events are published.
+const OWN: u64 = 9;
 
 struct Bench {
     log: EventLog,
@@ -40,7 +43,7 @@ fn bench() -> Bench {
     let (log, reader) = EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, on_sync).expect("a log");
     let lane = LaneBacklog::new(reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) });
     let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
-    let selection = Selection::new([(0, "A"), (0, "B")].into_iter(), topics.into());
+    let selection = Selection::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
     let follower = Follower::new(reader.clone(), Position(0), selection);
     Bench { log, reader, synced, follower, lanes: vec![lane], _place: place }
 }
@@ -198,4 +201,18 @@ fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
     assert_eq!(bench.lane().place(Some(held(5, end, &behind))), Place::Stop(Stop::Ahead(end)));
     assert_eq!(bench.lane().place(Some(held(6, 1, &behind))), Place::Stop(Stop::NewerEpoch(6)));
     assert_eq!(bench.lane().place(None), Place::Kept, "an empty subject changes nothing");
+}
+
+#[test]
+fn what_has_come_from_the_fleet_does_not_go_back_there() {
+    let mut bench = bench();
+    bench.fill(3, 0);
+    for publisher in [OWN, 1] {
+        let name = EventId { publisher: PublisherId(publisher), ..id(77) };
+        let json = r#"{"eventType":"A","payload":"x"}"#;
+        bench.log.append(TIME_NS + 9, name, "A", json, Instant::now());
+        bench.log.write(Instant::now());
+    }
+    bench.follow();
+    assert_eq!(bench.lane().len(), 3, "A and B, and the one of A that was made here");
 }
