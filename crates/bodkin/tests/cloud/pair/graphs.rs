@@ -97,7 +97,10 @@ fn heard(streams: &[&EventStream]) -> BTreeMap<EventId, f64> {
         if event.event_type.starts_with("bodkin-") {
             continue;
         }
-        let (id, mean) = (event.id.parse::<EventId>().expect("an identity"), event.data.parse::<f64>().expect("a number"));
+        let (id, mean) = (
+            event.id.parse::<EventId>().expect("an identity"),
+            event.data.parse::<f64>().unwrap_or_else(|error| panic!("{error}: {event:?}")),
+        );
         let other = heard.insert((id.publisher, id.incarnation, id.sequence), mean).unwrap_or(mean);
         assert!((other - mean).abs() < 1e-9, "{id} is {other} and {mean}");
     }

@@ -153,10 +153,11 @@ impl Deployment {
 
     /// Holds an event until the graph goes on; one more than may be held is counted as refused.
     pub fn keep_for_later(&mut self, event: HeldEvent) {
-        if let Err(event) = self.held.push(event) {
+        let id = event.event;
+        if !self.held.push(event) {
             GraphCounts::one(&self.counts.refused);
             if let Some(times) = self.seldom.due(&self.graph().name) {
-                tracing::warn!(graph = self.graph().name, event = %event.event, times, "more events have come than are held while a graph is replaced");
+                tracing::warn!(graph = self.graph().name, event = %id, times, "more events have come than are held while a graph is replaced");
             }
         }
     }
