@@ -179,14 +179,21 @@ impl<'f> Placed<'f> {
     fn links(&self) -> Table {
         let mut table = Table::new(&["link", "from", "edge", "to", "worst case", "deadline", ""]);
         for (link, found) in self.placement.links.iter().zip(&self.analysis.links) {
+            let to = self.readers(link.from).join(", ");
+            let verdict = match (to.is_empty(), found.is_feasible) {
+                // It is there for an operator that moves.
+                (true, _) => "not needed now",
+                (false, true) => "in time",
+                (false, false) => "may be late",
+            };
             table.push([
                 link.topic.clone(),
                 source_name(self.file, link.from).to_owned(),
                 self.name(self.placement.edge(link.from)).to_owned(),
-                self.readers(link.from).join(", "),
+                to,
                 bound(found.response),
                 if link.deadline == Span::Infinite { "none".to_owned() } else { link.deadline.to_string() },
-                if found.is_feasible { "in time" } else { "may be late" }.to_owned(),
+                verdict.to_owned(),
             ]);
         }
         table

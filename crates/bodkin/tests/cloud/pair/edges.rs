@@ -106,6 +106,8 @@ fn what_is_in_no_checkpoint_is_not_acknowledged_so_that_a_killed_leader_loses_no
     // From here on no checkpoint arrives: what the leader takes is nowhere else when it is killed.
     line.backup.signal(Signal::SIGSTOP);
     (SAFE + 1..=SAFE + 5).for_each(|value| line.publish(value, Duration::from_millis(10)));
+    // Longer than an acknowledgement that did not wait would take.
+    thread::sleep(Duration::from_millis(120));
     line.primary.signal(Signal::SIGKILL);
     line.backup.signal(Signal::SIGCONT);
     (SAFE + 6..=EVENTS).for_each(|value| line.publish(value, Duration::from_millis(10)));
