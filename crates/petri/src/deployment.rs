@@ -3,11 +3,11 @@
 //!
 //! Times are in microseconds. `docs/design/deployment.md` has the nets, what is estimated from which figure, and how far off predictions were.
 
+mod by_load;
 mod calibration;
 mod costs;
 mod draft;
 mod durations;
-mod event_costs;
 mod event_path;
 mod graph;
 mod graph_calibration;
@@ -18,19 +18,20 @@ mod orchestration_path;
 mod prediction;
 
 pub use self::{
-    calibration::{Calibration, CalibrationError, calibrate, deployment},
+    by_load::{Apart, CostsByLoad, EventCosts, GraphCostsByLoad, LEFT_OUT_LOADS_MIN, LeftOut, Load, LoadCosts, is_beyond},
+    calibration::{Calibration, CalibrationError, calibrate, deployment, leave_out},
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
-    event_costs::{EventCosts, LoadCosts},
     event_path::{Deployment, EVENT_PATH_SUBSCRIBERS_MAX, EventPath, event_path},
     graph::{
         Graph, GraphCosts, GraphDeployment, GraphInput, GraphOperator, GraphOutput, GraphRun, GraphSource, GraphSupplier, OperatorCost,
         OperatorRun,
     },
-    graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph},
+    graph_calibration::{GraphCalibration, GraphCalibrationError, calibrate_graph, leave_out_of_graph},
     graph_path::{GRAPH_OPERATORS_MAX, GraphPath, graph_path},
     orchestration::{
-        Beside, Dialogue, HeldUp, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep, fit_orchestrations,
+        Beside, Dialogue, HeldUp, OrchestrationCalibration, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep,
+        Places, Sides, Whose, fit_orchestrations, leave_out_of_orchestrations,
     },
     orchestration_path::{ORCHESTRATION_CORES_MAX, OrchestrationDeployment, orchestration},
     prediction::{

@@ -12,6 +12,7 @@ mod file;
 mod fit;
 mod fleet;
 mod graph;
+mod left_out;
 mod peers;
 mod plot;
 mod predict;

@@ -1,9 +1,9 @@
 //! Costs from runs: what the stages and the processor time say of each step, and wake-ups from the latencies.
 
 use super::{
+    by_load::{EventCosts, LeftOut, LoadCosts, each_left_out, nearest},
     costs::{Costs, EventRun, Wake, Work},
     durations::Durations,
-    event_costs::{EventCosts, LoadCosts, nearest},
     event_path::Deployment,
     least_squares::{least_squares, regression},
     prediction::{Effort, Prediction, PredictionError, predict_answers, predict_events},
@@ -11,7 +11,7 @@ use super::{
 use crate::distribution::DistributionError;
 
 /// Stages are held to be as variable as those that this share of all are not above: what is beyond is the scheduler's, and in the latencies.
-const USUAL: f64 = 0.99;
+pub(super) const USUAL: f64 = 0.99;
 /// Probabilities of being held up that the search begins with, and the most that it comes to.
 const HELD_UP_OFTEN: f64 = 0.01;
 const HELD_UP_SELDOM: f64 = 0.001;
@@ -34,7 +34,7 @@ const PUBLISH_PART: (f64, f64) = (0.3, 0.8);
 pub struct Calibration {
     /// The costs, by load.
     pub costs: EventCosts,
-    /// The loads, each with what its net makes of it.
+    /// The loads, each with what the calibrated net makes of it.
     pub loads: Vec<(EventRun, Prediction)>,
 }
 
@@ -74,29 +74,42 @@ pub enum CalibrationError {
 /// Runs without stages or latencies.
 pub fn calibrate(runs: &[EventRun], effort: &Effort) -> Result<Calibration, CalibrationError> {
     let loads = merged(runs)?;
-    let work = worked(&loads);
-    let answered = |load: &EventRun| {
-        searched(load, effort, &load.answered, |wake, effort| {
-            predict_answers(&Costs { wake, subscriber_wake: wake, ..work.clone() }, &deployment(load), effort)
-        })
-    };
-    let is_closed = |load: &&EventRun| load.rate_per_s.is_none();
-    let wakes: Vec<(Deployment, Wake)> =
-        loads.iter().filter(is_closed).map(|load| Ok((deployment(load), answered(load)?))).collect::<Result<_, PredictionError>>()?;
-    let calibrated = |load: &EventRun| -> Result<LoadCosts, PredictionError> {
+    let costs_of = |load: &EventRun| Ok(LoadCosts { load: deployment(load), costs: costs_under(load, &loads, effort)? });
+    let costs = EventCosts::new(loads.iter().map(costs_of).collect::<Result<_, CalibrationError>>()?);
+    let predicted = |load: &EventRun| -> Result<_, PredictionError> {
         let asked = deployment(load);
-        // With a rate nothing is sent when an answer comes: how long that takes says little.
-        let (_, wake) = *nearest(&wakes, &asked, |(load, _)| *load).expect("a load is in closed loop");
-        let of = |subscriber_wake| Costs { wake, subscriber_wake, ..work.clone() };
-        let subscriber_wake =
-            searched(load, effort, &load.latency, |subscriber_wake, effort| predict_events(&of(subscriber_wake), &asked, effort))?;
-        Ok(LoadCosts { deployment: asked, costs: of(subscriber_wake) })
+        Ok((load.clone(), predict_events(&costs.nearest(&asked).costs, &asked, effort)?))
     };
-    let costs = EventCosts { loads: loads.iter().map(calibrated).collect::<Result<_, _>>()? };
-    let predicted =
-        |load: EventRun| predict_events(costs.nearest(&deployment(&load)), &deployment(&load), effort).map(|found| (load, found));
-    let loads = loads.into_iter().map(predicted).collect::<Result<_, _>>()?;
+    let loads = loads.iter().map(predicted).collect::<Result<_, _>>()?;
     Ok(Calibration { costs, loads })
+}
+
+/// Each load as a net predicts it that was calibrated from the others alone: how far a calibration is off for what it has not seen. It takes about as long as the calibration.
+///
+/// # Errors
+/// Runs without stages or latencies.
+pub fn leave_out(runs: &[EventRun], effort: &Effort) -> Result<Vec<LeftOut<EventRun, Prediction>>, CalibrationError> {
+    let by_others = |others: &[EventRun], load: &EventRun| {
+        let asked = deployment(load);
+        let nearest = nearest(others, &asked, deployment).expect("there are others");
+        Ok::<_, CalibrationError>(predict_events(&costs_under(nearest, others, effort)?, &asked, effort)?)
+    };
+    Ok(each_left_out(&merged(runs)?, by_others))
+}
+
+/// The costs under one of some loads: work from all of them, its own wake-ups.
+fn costs_under(load: &EventRun, loads: &[EventRun], effort: &Effort) -> Result<Costs, CalibrationError> {
+    let work = worked(loads);
+    let closed: Vec<&EventRun> = loads.iter().filter(|load| load.rate_per_s.is_none()).collect();
+    // With a rate nothing is sent when an answer comes: how long that takes says little.
+    let answered = *nearest(&closed, &deployment(load), |load| deployment(load)).ok_or(CalibrationError::Paced)?;
+    let wake = searched(answered, effort, &answered.answered, |wake, effort| {
+        predict_answers(&Costs { wake, subscriber_wake: wake, ..work.clone() }, &deployment(answered), effort)
+    })?;
+    let of = |subscriber_wake| Costs { wake, subscriber_wake, ..work.clone() };
+    let subscriber_wake =
+        searched(load, effort, &load.latency, |subscriber_wake, effort| predict_events(&of(subscriber_wake), &deployment(load), effort))?;
+    Ok(of(subscriber_wake))
 }
 
 /// The deployment of a run.
@@ -125,13 +138,7 @@ fn merged(runs: &[EventRun]) -> Result<Vec<EventRun>, CalibrationError> {
         }
     }
     let loads: Vec<EventRun> = loads.into_iter().map(typical).collect();
-    if loads.is_empty() {
-        Err(CalibrationError::Empty)
-    } else if loads.iter().all(|load| load.rate_per_s.is_some()) {
-        Err(CalibrationError::Paced)
-    } else {
-        Ok(loads)
-    }
+    if loads.is_empty() { Err(CalibrationError::Empty) } else { Ok(loads) }
 }
 
 /// The middle half of the runs of one load, by mean latency, as one; at least one of them.

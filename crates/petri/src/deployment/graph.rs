@@ -121,7 +121,8 @@ pub struct OperatorRun {
 }
 
 /// What is to be predicted of a graph.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct GraphDeployment {
     /// Processors that all share; 1 or more.
     pub cores: u32,

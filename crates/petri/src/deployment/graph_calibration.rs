@@ -1,6 +1,7 @@
 //! Costs of a graph from runs of it under load: what its operators lasted, what each thread worked, and wake-ups from the latencies.
 
 use super::{
+    by_load::{GraphCostsByLoad, LeftOut, LoadCosts, each_left_out, nearest},
     calibration::{Search, middle, nearest_wake},
     costs::{Wake, Work},
     durations::Durations,
@@ -17,8 +18,8 @@ const ALWAYS: f64 = 0.95;
 /// What runs of a graph were calibrated to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphCalibration {
-    /// The costs.
-    pub costs: GraphCosts,
+    /// The costs, by load.
+    pub costs: GraphCostsByLoad,
     /// The loads, each with what the calibrated net makes of it.
     pub loads: Vec<(GraphRun, Vec<GraphPrediction>)>,
 }
@@ -52,25 +53,49 @@ pub enum GraphCalibrationError {
     Prediction(#[from] PredictionError),
 }
 
-/// Estimates the costs of a graph. Of the runs of one load those in the middle, by their mean latency, are taken together.
+/// Estimates the costs of a graph: what is worked by all loads together, wake-ups of each load by itself. Of the runs of one load those in the middle, by their mean latency, are taken together.
 ///
 /// # Errors
 /// Runs of another graph, or without results.
 pub fn calibrate_graph(graph: &Graph, runs: &[GraphRun], effort: &Effort) -> Result<GraphCalibration, GraphCalibrationError> {
     let loads = merged(graph, runs)?;
-    let mut costs = worked(graph, &loads);
-    let levels = graph.levels();
-    let measured: Vec<Durations> = loads.iter().flat_map(|load| levels.iter().map(|level| load.of_level(graph, *level))).collect();
-    let predicted = |costs: &GraphCosts, effort: &Effort| {
-        loads.iter().map(|load| predict_graph(graph, costs, &load.deployment(), effort)).collect::<Result<Vec<_>, _>>()
+    let costs_of = |load: &GraphRun| Ok(LoadCosts { load: load.deployment(), costs: costs_under(graph, load, &loads, effort)? });
+    let costs = GraphCostsByLoad::new(loads.iter().map(costs_of).collect::<Result<_, PredictionError>>()?);
+    let predicted = |load: &GraphRun| -> Result<_, PredictionError> {
+        let asked = load.deployment();
+        Ok((load.clone(), predict_graph(graph, &costs.nearest(&asked).costs, &asked, effort)?))
     };
-    let event_us = loads.iter().map(|load| load.elapsed_us / load.sent as f64).fold(f64::INFINITY, f64::min);
-    costs.wake = nearest_wake(&measured.iter().collect::<Vec<_>>(), event_us, effort, Search::FewEventsFirst, |wake, effort| {
-        let of_loads = predicted(&GraphCosts { wake, ..costs.clone() }, effort)?;
-        Ok(of_loads.into_iter().flatten().map(|of_level| of_level.response).collect())
+    let loads = loads.iter().map(predicted).collect::<Result<_, _>>()?;
+    Ok(GraphCalibration { costs, loads })
+}
+
+/// Each load as a net predicts it that was calibrated from the others alone. It takes about as long as the calibration.
+///
+/// # Errors
+/// Runs of another graph, or without results.
+pub fn leave_out_of_graph(
+    graph: &Graph,
+    runs: &[GraphRun],
+    effort: &Effort,
+) -> Result<Vec<LeftOut<GraphRun, Vec<GraphPrediction>>>, GraphCalibrationError> {
+    let by_others = |others: &[GraphRun], load: &GraphRun| {
+        let asked = load.deployment();
+        let nearest = nearest(others, &asked, GraphRun::deployment).expect("there are others");
+        predict_graph(graph, &costs_under(graph, nearest, others, effort)?, &asked, effort)
+    };
+    Ok(each_left_out(&merged(graph, runs)?, by_others))
+}
+
+/// The costs under one of some loads: work from all of them, its own wake-ups.
+fn costs_under(graph: &Graph, load: &GraphRun, loads: &[GraphRun], effort: &Effort) -> Result<GraphCosts, PredictionError> {
+    let work = worked(graph, loads);
+    let measured: Vec<Durations> = graph.levels().into_iter().map(|level| load.of_level(graph, level)).collect();
+    let event_us = load.elapsed_us / load.sent as f64;
+    let wake = nearest_wake(&measured.iter().collect::<Vec<_>>(), event_us, effort, Search::FewEventsFirst, |wake, effort| {
+        let of_levels = predict_graph(graph, &GraphCosts { wake, ..work.clone() }, &load.deployment(), effort)?;
+        Ok(of_levels.into_iter().map(|of_level| of_level.response).collect())
     })?;
-    let of_loads = predicted(&costs, effort)?;
-    Ok(GraphCalibration { costs, loads: loads.into_iter().zip(of_loads).collect() })
+    Ok(GraphCosts { wake, ..work })
 }
 
 fn merged(graph: &Graph, runs: &[GraphRun]) -> Result<Vec<GraphRun>, GraphCalibrationError> {

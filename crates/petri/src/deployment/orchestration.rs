@@ -7,9 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    by_load::{LeftOut, each_left_out},
+    calibration::middle,
     durations::{Durations, likeliest},
     orchestration_path::OrchestrationDeployment,
-    prediction::{Effort, PredictionError, predict_orchestrations},
+    prediction::{Effort, Prediction, PredictionError, predict_orchestrations},
 };
 use crate::distribution::{Distribution, DistributionError, Form};
 
@@ -34,6 +36,19 @@ pub struct OrchestrationRun {
     pub after: Vec<(String, Durations)>,
     /// Processor time of the clouds and of the consumers in us, where it is known.
     pub processor_us: Option<f64>,
+    /// The same by side, where it is known.
+    pub sides: Option<Sides>,
+}
+
+/// What either side had of the processors, and how long the run was; in us.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sides {
+    /// How long it was.
+    pub elapsed_us: f64,
+    /// Processor time of the consumers, all in one thread.
+    pub consumers_us: f64,
+    /// Processor time of the clouds.
+    pub clouds_us: f64,
 }
 
 /// The parts of a dialogue between two clouds.
@@ -62,8 +77,32 @@ pub struct OrchestrationLaws {
     /// How often work that finds all processors at steps of others is held up, and for how long.
     #[serde(default)]
     pub held_up: HeldUp,
+    /// Which processors work goes to, where that is known.
+    #[serde(default)]
+    pub places: Option<Places>,
     /// How far the net's mean is off, at most, for the loads from which they were made.
     pub mean_off_percent: f64,
+}
+
+/// Where work goes: consumers are one thread, which keeps its processor, and the cloud's threads mostly keep away from it (decision 145).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Places {
+    /// How likely the cloud's work goes to the consumers' processor, beside 1 for each other one; 0 to 1.
+    pub shared: f64,
+    /// What the consumers work between an answer and their next request, for each, in us.
+    pub between_us: f64,
+    /// Variance over squared mean of what the cloud works for an orchestration.
+    pub squared_variation: f64,
+}
+
+/// What runs of orchestrations were calibrated to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrchestrationCalibration {
+    /// The laws.
+    pub laws: OrchestrationLaws,
+    /// The loads, that with the fewest consumers first, each with what the net of these laws makes of it.
+    pub loads: Vec<(OrchestrationRun, Prediction)>,
 }
 
 /// Being held up by a thread that keeps its processor for a time slice.
@@ -139,6 +178,20 @@ pub struct OrchestrationStep {
     pub alone_us: f64,
     /// The law of the time in which it needs no processor, in us.
     pub waits: Form,
+    /// Whose work it is.
+    #[serde(default)]
+    pub whose: Whose,
+}
+
+/// Whose work a step is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Whose {
+    /// The cloud's, or anybody's.
+    #[default]
+    Cloud,
+    /// The consumers'.
+    Consumers,
 }
 
 /// Runs that no laws can be made from.
@@ -196,6 +249,11 @@ impl OrchestrationRun {
             ours.decide.add(&theirs.decide);
         }
         self.processor_us = self.processor_us.zip(other.processor_us).map(|(ours, theirs)| ours + theirs);
+        self.sides = self.sides.zip(other.sides).map(|(ours, theirs)| Sides {
+            elapsed_us: ours.elapsed_us + theirs.elapsed_us,
+            consumers_us: ours.consumers_us + theirs.consumers_us,
+            clouds_us: ours.clouds_us + theirs.clouds_us,
+        });
     }
 
     /// What was there for them.
@@ -204,11 +262,11 @@ impl OrchestrationRun {
         OrchestrationDeployment { cores: self.cores, others: self.others.clamp(0.0, f64::from(self.cores)), consumers: self.consumers }
     }
 
-    /// All runs with this many consumers as one.
-    fn whole(runs: &[Self], consumers: u32) -> Self {
-        let mut of_load = runs.iter().filter(|run| run.consumers == consumers);
-        let mut whole = of_load.next().expect("it is one of their numbers").clone();
-        of_load.for_each(|run| whole.add(run));
+    /// The middle half of the runs with this many consumers, by mean latency, as one: one in which the machine was taken away for a while would outweigh all others.
+    fn typical(runs: &[Self], consumers: u32) -> Self {
+        let (first, others) = middle(runs.iter().filter(|run| run.consumers == consumers).collect(), |run| run.latency.mean_us());
+        let mut whole = first.clone();
+        others.iter().for_each(|run| whole.add(run));
         whole
     }
 
@@ -288,15 +346,21 @@ const UNSEEN_TIMES: f64 = 10.0;
 ///
 /// # Errors
 /// Something was not recorded, or the steps took longer than the orchestrations.
-pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<OrchestrationLaws, OrchestrationError> {
-    let mut consumers: Vec<u32> = runs.iter().map(|run| run.consumers).collect();
-    consumers.sort_unstable();
-    consumers.dedup();
-    let loads: Vec<OrchestrationRun> = consumers.iter().map(|number| OrchestrationRun::whole(runs, *number)).collect();
-    let Some(alone) = loads.first() else { return Err(OrchestrationError::Missing("runs".to_owned())) };
-    if loads.iter().any(|load| load.latency.count() == 0 || load.orchestrations == 0) {
-        return Err(OrchestrationError::Missing("answers".to_owned()));
-    }
+pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<OrchestrationCalibration, OrchestrationError> {
+    let loads = merged(runs)?;
+    let alone = &loads[0];
+    let laws = match loads.iter().map(|load| load.sides).collect::<Option<Vec<Sides>>>() {
+        Some(sides) if alone.dialogues.is_empty() => own_cloud::fit(&loads, &sides, effort)?,
+        _ => fit_anywhere(&loads, effort)?,
+    };
+    let loads = predicted(&laws, &loads, effort)?;
+    let mean_off_percent = loads.iter().map(|seen| 100.0 * (off(seen) - 1.0).abs()).fold(0.0, f64::max);
+    Ok(OrchestrationCalibration { laws: OrchestrationLaws { mean_off_percent, ..laws }, loads })
+}
+
+/// The laws where work goes to any processor: between clouds, or where it is not known who worked how much.
+fn fit_anywhere(loads: &[OrchestrationRun], effort: &Effort) -> Result<OrchestrationLaws, OrchestrationError> {
+    let alone = &loads[0];
     let steps = alone.passed()?;
     let working_us: f64 = steps.iter().filter(|step| step.is_work).map(|step| step.mean_us).sum();
     // Of the steps' times; what is worked takes longer where others have processors.
@@ -315,7 +379,8 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
     // What is worked more where nobody else asks is on the way in the own cloud: it wakes the threads that the orchestration waits for. Between clouds it is what is tidied up.
     let lonely_us = if is_elsewhere { 0.0 } else { (worked.alone - worked.many).max(0.0) };
     let parts = if loads.len() == 1 { &ON_THE_WAY[..1] } else { &ON_THE_WAY[..] };
-    let few = Effort { events: ((FEW_PART * effort.events as f64) as u64).max(FEW_MIN).min(effort.events), ..*effort };
+    let few = few(effort);
+    let consumers: Vec<u32> = loads.iter().map(|load| load.consumers).collect();
     let mut best: Option<(f64, OrchestrationLaws)> = None;
     for part in parts {
         let way_us = part * most_us;
@@ -331,27 +396,76 @@ pub fn fit_orchestrations(runs: &[OrchestrationRun], effort: &Effort) -> Result<
         let laws = |held_us: f64| -> Result<OrchestrationLaws, DistributionError> {
             let way_of_least_us = way.many + (way.alone - way.many) * waking(least);
             let steps = fitted(&steps, working_us, way, way_of_least_us, (slowness - 1.0) * way_of_least_us + held_us)?;
-            Ok(OrchestrationLaws { consumers: consumers.clone(), steps, beside_us, held_up: HeldUp::default(), mean_off_percent: 0.0 })
+            Ok(OrchestrationLaws {
+                consumers: consumers.clone(),
+                steps,
+                beside_us,
+                held_up: HeldUp::default(),
+                places: None,
+                mean_off_percent: 0.0,
+            })
         };
         let laws = with_what_is_held(alone, &few, laws)?;
         let laws = if is_elsewhere { laws } else { with_who_is_held_up(loads.last().expect("there is one"), &few, laws)? };
-        let squares = off(&laws, &loads, &few)?.iter().map(|off| off.ln().powi(2)).sum();
+        let squares = squares(&laws, loads, &few)?;
         if best.as_ref().is_none_or(|(least, _)| squares < *least) {
             best = Some((squares, laws));
         }
     }
     let (_, laws) = best.expect("some share was tried");
-    let mean_off_percent = off(&laws, &loads, effort)?.iter().map(|off| 100.0 * (off - 1.0).abs()).fold(0.0, f64::max);
-    Ok(OrchestrationLaws { mean_off_percent, ..laws })
+    Ok(laws)
 }
 
-/// Predicted over measured means of loads.
-fn off(laws: &OrchestrationLaws, loads: &[OrchestrationRun], effort: &Effort) -> Result<Vec<f64>, PredictionError> {
-    let off = |load: &OrchestrationRun| {
-        let predicted = predict_orchestrations(laws, &load.deployment(), effort)?;
-        Ok(predicted.mean_us.value / load.latency.mean_us())
+/// With what a search goes.
+fn few(effort: &Effort) -> Effort {
+    Effort { events: ((FEW_PART * effort.events as f64) as u64).max(FEW_MIN).min(effort.events), ..*effort }
+}
+
+/// The sum of the squares of the logarithms of how many times too high the means of loads are.
+fn squares(laws: &OrchestrationLaws, loads: &[OrchestrationRun], effort: &Effort) -> Result<f64, PredictionError> {
+    Ok(predicted(laws, loads, effort)?.iter().map(|seen| off(seen).ln().powi(2)).sum())
+}
+
+/// Each load as a net predicts it that was made from the others alone. It takes as long as so many calibrations.
+///
+/// # Errors
+/// Something was not recorded.
+pub fn leave_out_of_orchestrations(
+    runs: &[OrchestrationRun],
+    effort: &Effort,
+) -> Result<Vec<LeftOut<OrchestrationRun, Prediction>>, OrchestrationError> {
+    let by_others = |others: &[OrchestrationRun], load: &OrchestrationRun| {
+        let laws = fit_orchestrations(others, effort)?.laws;
+        Ok::<_, OrchestrationError>(predict_orchestrations(&laws, &load.deployment(), effort)?)
     };
-    loads.iter().map(off).collect()
+    Ok(each_left_out(&merged(runs)?, by_others))
+}
+
+/// Runs by load, that with the fewest consumers first; there is one at least.
+fn merged(runs: &[OrchestrationRun]) -> Result<Vec<OrchestrationRun>, OrchestrationError> {
+    let mut consumers: Vec<u32> = runs.iter().map(|run| run.consumers).collect();
+    consumers.sort_unstable();
+    consumers.dedup();
+    let loads: Vec<OrchestrationRun> = consumers.iter().map(|number| OrchestrationRun::typical(runs, *number)).collect();
+    if loads.is_empty() {
+        return Err(OrchestrationError::Missing("runs".to_owned()));
+    }
+    if loads.iter().any(|load| load.latency.count() == 0 || load.orchestrations == 0) {
+        return Err(OrchestrationError::Missing("answers".to_owned()));
+    }
+    Ok(loads)
+}
+
+/// A load, and what the net makes of it.
+type Seen = (OrchestrationRun, Prediction);
+
+fn predicted(laws: &OrchestrationLaws, loads: &[OrchestrationRun], effort: &Effort) -> Result<Vec<Seen>, PredictionError> {
+    loads.iter().map(|load| Ok((load.clone(), predict_orchestrations(laws, &load.deployment(), effort)?))).collect()
+}
+
+/// Predicted over measured mean.
+fn off((load, predicted): &Seen) -> f64 {
+    predicted.mean_us.value / load.latency.mean_us()
 }
 
 /// The laws under which those who ask one after the other wait as long as was measured: their steps wait for processors, too, where these are at what the steps before have left, and the measured times of
@@ -406,7 +520,13 @@ fn fitted(
         let part = if *is_work { mean_us / working_us } else { 0.0 };
         let taken_us = if *is_work { taken_part * mean_us } else { 0.0 };
         let waits = Form::from(&waits(values.clone(), *mean_us, taken_us)?);
-        Ok(OrchestrationStep { name: name.clone(), work_us: part * way.many, alone_us: part * (way.alone - way.many), waits })
+        Ok(OrchestrationStep {
+            name: name.clone(),
+            work_us: part * way.many,
+            alone_us: part * (way.alone - way.many),
+            waits,
+            whose: Whose::Cloud,
+        })
     };
     steps.iter().map(step).collect()
 }
@@ -422,5 +542,6 @@ fn waits(mut values: Vec<f64>, mean_us: f64, taken_us: f64) -> Result<Distributi
     likeliest(values, left_us)
 }
 
+mod own_cloud;
 #[cfg(test)]
 mod tests;

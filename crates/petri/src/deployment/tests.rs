@@ -146,7 +146,7 @@ fn a_calibration_from_two_loads_predicts_a_third() {
     assert_eq!(calibration.loads.len(), 2, "runs of one load are one");
     for subscribers in [1, 6] {
         let (found, expected) = (
-            predict(calibration.costs.nearest(&load(3, 1, subscribers)), &load(3, 1, subscribers)),
+            predict(&calibration.costs.nearest(&load(3, 1, subscribers)).costs, &load(3, 1, subscribers)),
             predict(&truth, &load(3, 1, subscribers)),
         );
         assert_near(found.mean_us.value, expected.mean_us.value, 0.05);
@@ -183,7 +183,7 @@ fn nobody_is_held_up_for_longer_than_a_simulation_sees() {
     let runs = [away(1), away(3)];
     let few = Effort { events: 1_000, seed: 1, threads: 2 };
     let calibration = calibrate(&runs, &few).expect("there is everything");
-    let costs = calibration.costs.nearest(&load(3, 1, 1));
+    let costs = &calibration.costs.nearest(&load(3, 1, 1)).costs;
     let many = predict_events(costs, &load(3, 1, 1), &Effort { events: 50_000, ..few }).expect("it can be predicted");
     let (predicted, measured) = (many.mean_us.value, runs[0].latency.mean_us());
     assert!(predicted < 10.0 * measured, "{predicted} beside {measured} us, {:?} {:?}", costs.wake, costs.subscriber_wake);
@@ -208,12 +208,14 @@ fn a_run_without_stages_or_deliveries_is_refused_with_what_is_missing() {
 /// One consumer and one stage of an exponential law behind a way of 20 us: every response is independent, and `p` of them are not above `20 - 10 ln(1 - p)`.
 #[test]
 fn the_intervals_of_quantiles_hold_them() {
-    let step = |name: &str, waits: Form| OrchestrationStep { name: name.to_owned(), work_us: 0.0, alone_us: 0.0, waits };
+    let step =
+        |name: &str, waits: Form| OrchestrationStep { name: name.to_owned(), work_us: 0.0, alone_us: 0.0, waits, whose: Whose::Cloud };
     let laws = OrchestrationLaws {
         consumers: vec![1],
         steps: vec![step("transit", Form::Deterministic { value: 20.0 }), step("execute", Form::Exponential { rate: 0.1 })],
         beside_us: Beside { alone: 0.0, many: 0.0 },
         held_up: HeldUp::default(),
+        places: None,
         mean_off_percent: 0.0,
     };
     let deployment = OrchestrationDeployment { cores: 1, others: 0.0, consumers: 1 };

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use bodkin_petri::deployment::{
-    Calibration, EventCosts, EventRun, Graph, GraphCalibration, GraphCosts, GraphPrediction, GraphRun, OrchestrationLaws, Prediction,
+    Calibration, EventCosts, EventRun, Graph, GraphCalibration, GraphCostsByLoad, GraphPrediction, GraphRun, OrchestrationLaws, Prediction,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{calibrate::load_text, file::read_text, graph::load_text as graph_load_text};
+use super::{calibrate::load_text, file::read_text, graph::load_text as graph_load_text, left_out::LeftOutLoads};
 
-const SCHEMA: &str = "bodkin-calibration-3";
+const SCHEMA: &str = "bodkin-calibration-4";
 
 /// What predictions are made from.
 #[derive(Debug, Deserialize, Serialize)]
@@ -34,6 +34,9 @@ pub struct CalibrationFile {
     /// A graph and its costs, where one was recorded.
     #[serde(default)]
     pub graph: Option<CalibratedGraph>,
+    /// How far nets of all other loads are off for each; nothing where it was not asked.
+    #[serde(default)]
+    pub left_out: LeftOutLoads,
 }
 
 /// A graph, and what each step of an event's way through it costs.
@@ -42,8 +45,8 @@ pub struct CalibrationFile {
 pub struct CalibratedGraph {
     /// The graph.
     pub graph: Graph,
-    /// Its costs, in us.
-    pub costs: GraphCosts,
+    /// Its costs under each of the loads, in us.
+    pub costs: GraphCostsByLoad,
     /// Loads from which they were made: percent of the declared rate, and workers.
     pub loads: Vec<String>,
     /// Workers of its file.
@@ -91,6 +94,7 @@ impl CalibrationFile {
             orchestration: None,
             intercloud: None,
             graph: None,
+            left_out: LeftOutLoads::default(),
         }
     }
 

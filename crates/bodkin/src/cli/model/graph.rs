@@ -12,7 +12,7 @@ use bodkin_bench::{
 use bodkin_broker::graph::{Count, Element, Shape, Source, Trigger, Use, machine::followers};
 use bodkin_operators::{file::GraphFile, text::Form};
 use bodkin_petri::{
-    deployment::{Graph, GraphInput, GraphOperator, GraphOutput, GraphRun, GraphSource, GraphSupplier, OperatorRun},
+    deployment::{Graph, GraphDeployment, GraphInput, GraphOperator, GraphOutput, GraphRun, GraphSource, GraphSupplier, OperatorRun},
     random::{Draws, Place},
 };
 
@@ -172,7 +172,12 @@ fn of_recorded(run: &recording::GraphRun, cores: u32) -> GraphRun {
 
 /// A load as it is typed.
 pub fn load_text(run: &GraphRun) -> String {
-    format!("{:.0}:{}", 100.0 * run.rate, run.workers)
+    deployment_text(&run.deployment())
+}
+
+/// The load of a deployment as it is typed.
+pub fn deployment_text(GraphDeployment { workers, rate, .. }: &GraphDeployment) -> String {
+    format!("{:.0}:{workers}", 100.0 * rate)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::Context;
 use bodkin_bench::GraphLoad;
 use bodkin_petri::deployment::{
     Deployment, Effort, GraphDeployment, GraphPrediction, OrchestrationDeployment, OrchestrationLaws, Prediction, PredictionError,
-    predict_events, predict_graph, predict_orchestrations,
+    is_beyond, predict_events, predict_graph, predict_orchestrations,
 };
 use bodkin_petri::simulate::Estimate;
 use clap::Args;
@@ -14,8 +14,10 @@ use serde_json::json;
 
 use super::{
     Form,
-    calibrate::threads,
+    calibrate::{deployment_text, threads},
     calibration::{CalibratedGraph, CalibrationFile, too_far_off},
+    graph::deployment_text as graph_text,
+    left_out::Reach,
 };
 use crate::{
     DONE, FAILED, USAGE,
@@ -63,6 +65,9 @@ pub struct PredictOptions {
     /// What the calibrated net's mean may be off for the loads from which it was made, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
     calibrated_within: f64,
+    /// Warn where the mean of the recorded load that is nearest to what is asked is further off by a net of the other loads, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
+    left_out_within: f64,
     /// Decides all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -82,26 +87,21 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     if let Some(load) = options.graph_load {
         return graph(options, &calibration, load, cores, &effort, form);
     }
+    let asked = options.asked(&calibration, cores)?;
     // Of one recording some loads may be known well and others not: each net speaks for itself.
-    let laws = options.consumers.map(|consumers| options.laws(&calibration).map(|laws| (consumers, laws))).transpose()?;
-    let off_percent = laws.map_or(calibration.mean_off_percent, |(_, laws)| laws.mean_off_percent);
-    if let Err(reason) = calibration.speaks_of(cores, off_percent, options.calibrated_within) {
+    if let Err(reason) = calibration.speaks_of(cores, asked.mean_off_percent(&calibration), options.calibrated_within) {
         eprintln!("bodkin: {reason}");
         return Ok(USAGE);
     }
-    let predicted = match laws {
-        Some((consumers, laws)) => {
-            predict_orchestrations(laws, &OrchestrationDeployment { cores, others: options.others, consumers }, &effort)
-        }
-        None => {
-            let PredictOptions { publishers, subscribers, rate: rate_per_s, .. } = *options;
-            let asked = Deployment { cores, publishers, subscribers, rate_per_s };
-            predict_events(calibration.events.nearest(&asked), &asked, &effort)
-        }
+    let predicted = match &asked {
+        Asked::Orchestrations(laws, deployment) => predict_orchestrations(laws, deployment, &effort),
+        Asked::Events(deployment) => predict_events(&calibration.events.nearest(deployment).costs, deployment, &effort),
     };
     match predicted {
         Ok(prediction) => {
-            print(&prediction, form)?;
+            let reach = asked.reach(&calibration, options.intercloud);
+            print(&prediction, &reach, form)?;
+            warn(&reach, options.left_out_within);
             Ok(DONE)
         }
         Err(error) => {
@@ -111,7 +111,55 @@ pub fn run(options: &PredictOptions, form: Form) -> anyhow::Result<u8> {
     }
 }
 
+/// Tells on stderr what is doubtful of an answer.
+fn warn(reach: &Reach<'_>, within_percent: f64) {
+    reach.warnings(within_percent).iter().for_each(|warning| eprintln!("bodkin: {warning}"));
+}
+
+/// What is to be predicted, but for graphs.
+enum Asked<'a> {
+    Events(Deployment),
+    Orchestrations(&'a OrchestrationLaws, OrchestrationDeployment),
+}
+
+impl Asked<'_> {
+    /// How far its net is off for the loads from which it was made.
+    fn mean_off_percent(&self, calibration: &CalibrationFile) -> f64 {
+        match self {
+            Self::Events(_) => calibration.mean_off_percent,
+            Self::Orchestrations(laws, _) => laws.mean_off_percent,
+        }
+    }
+
+    fn reach<'a>(&self, calibration: &'a CalibrationFile, is_intercloud: bool) -> Reach<'a> {
+        let is_other = |cores: u32| cores != calibration.cores;
+        match self {
+            Self::Events(asked) => {
+                let recorded: Vec<Deployment> = calibration.events.loads().iter().map(|load| load.load).collect();
+                let nearest = deployment_text(&calibration.events.nearest(asked).load);
+                let is_beyond = is_other(asked.cores) || is_beyond(&recorded, asked);
+                Reach::new(calibration.loads.clone(), Some(nearest), &calibration.left_out.events, is_beyond)
+            }
+            Self::Orchestrations(laws, asked) => {
+                let recorded: Vec<_> =
+                    laws.consumers.iter().map(|consumers| OrchestrationDeployment { consumers: *consumers, ..*asked }).collect();
+                let left_out = if is_intercloud { &calibration.left_out.intercloud } else { &calibration.left_out.orchestration };
+                let is_beyond = is_other(asked.cores) || is_beyond(&recorded, asked);
+                Reach::new(laws.consumers.iter().map(u32::to_string).collect(), None, left_out, is_beyond)
+            }
+        }
+    }
+}
+
 impl PredictOptions {
+    fn asked<'a>(&self, calibration: &'a CalibrationFile, cores: u32) -> anyhow::Result<Asked<'a>> {
+        let Self { publishers, subscribers, rate: rate_per_s, others, .. } = *self;
+        Ok(match self.consumers {
+            Some(consumers) => Asked::Orchestrations(self.laws(calibration)?, OrchestrationDeployment { cores, others, consumers }),
+            None => Asked::Events(Deployment { cores, publishers, subscribers, rate_per_s }),
+        })
+    }
+
     /// The orchestrations that are asked for.
     fn laws<'a>(&self, calibration: &'a CalibrationFile) -> anyhow::Result<&'a OrchestrationLaws> {
         if self.intercloud {
@@ -135,15 +183,20 @@ fn graph(
 ) -> anyhow::Result<u8> {
     let calibrated =
         calibration.graph.as_ref().context("the calibration has no graph: none was recorded, which --graph of calibrate asks for")?;
-    let CalibratedGraph { graph, costs, workers, mean_off_percent, .. } = calibrated;
+    let CalibratedGraph { graph, costs, workers, mean_off_percent, loads } = calibrated;
     if *mean_off_percent > options.calibrated_within {
         eprintln!("bodkin: {}", too_far_off(*mean_off_percent));
         return Ok(USAGE);
     }
     let deployment = GraphDeployment { cores, workers: load.workers.unwrap_or(*workers), rate: f64::from(load.percent) / 100.0 };
-    match predict_graph(graph, costs, &deployment, effort) {
+    let nearest = costs.nearest(&deployment);
+    match predict_graph(graph, &nearest.costs, &deployment, effort) {
         Ok(predicted) => {
-            print_graph(&predicted, form)?;
+            let recorded: Vec<GraphDeployment> = costs.loads().iter().map(|load| load.load).collect();
+            let is_beyond = cores != calibration.cores || is_beyond(&recorded, &deployment);
+            let reach = Reach::new(loads.clone(), Some(graph_text(&nearest.load)), &calibration.left_out.graph, is_beyond);
+            print_graph(&predicted, &reach, form)?;
+            warn(&reach, options.left_out_within);
             Ok(DONE)
         }
         Err(error) => {
@@ -153,7 +206,7 @@ fn graph(
     }
 }
 
-fn print_graph(predicted: &[GraphPrediction], form: Form) -> anyhow::Result<()> {
+fn print_graph(predicted: &[GraphPrediction], reach: &Reach<'_>, form: Form) -> anyhow::Result<()> {
     match form {
         Form::Csv => {
             let line = |level: u8, (time, share): (f64, f64)| format!("{level},{time},{share}\n");
@@ -168,7 +221,7 @@ fn print_graph(predicted: &[GraphPrediction], form: Form) -> anyhow::Result<()> 
                 document.insert("expected_per_s".into(), json!(expected_per_second));
                 document
             };
-            Printer::new(true).document(&json!({ "levels": predicted.iter().map(of_level).collect::<Vec<_>>() }))?;
+            Printer::new(true).document(&json!({ "levels": predicted.iter().map(of_level).collect::<Vec<_>>(), "calibration": reach }))?;
         }
         Form::Table => {
             let mut table = Table::new(&["LEVEL", "MEAN US", "P50 US", "P90 US", "P99 US", "P99.9 US", "RESULTS/S", "OF"]);
@@ -179,6 +232,7 @@ fn print_graph(predicted: &[GraphPrediction], form: Form) -> anyhow::Result<()> 
                 table.push([level.to_string(), with_interval(&response.mean_us), p50, p90, p99, p99_9, came, expected]);
             }
             Printer::new(false).table(&table, "no levels")?;
+            write_out(&with_reach(Details::default(), reach).to_string())?;
         }
     }
     Ok(())
@@ -211,7 +265,12 @@ fn document(prediction: &Prediction) -> serde_json::Map<String, serde_json::Valu
     document
 }
 
-fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
+/// What an answer is made from, and how far off that may be.
+fn with_reach(details: Details, reach: &Reach<'_>) -> Details {
+    details.with("calibrated from", reach.source_text()).with("left out in turn", reach.off_text())
+}
+
+fn print(prediction: &Prediction, reach: &Reach<'_>, form: Form) -> anyhow::Result<()> {
     let Prediction { mean_us, quantiles_us, per_second, count, .. } = prediction;
     match form {
         Form::Csv => {
@@ -219,14 +278,17 @@ fn print(prediction: &Prediction, form: Form) -> anyhow::Result<()> {
             write_out(&format!("us,share\n{lines}"))?;
         }
         Form::Json => {
-            Printer::new(true).document(&document(prediction))?;
+            let mut document = document(prediction);
+            document.insert("calibration".into(), json!(reach));
+            Printer::new(true).document(&document)?;
         }
         Form::Table => {
             let mut details = Details::default().with("mean us", with_interval(mean_us));
             for ((_, us), name) in quantiles_us.iter().zip(["p50 us", "p90 us", "p99 us", "p99.9 us"]) {
                 details = details.with(name, with_interval(us));
             }
-            write_out(&details.with("responses", format!("{per_second:.0} a second, {count} simulated")).to_string())?;
+            let details = details.with("responses", format!("{per_second:.0} a second, {count} simulated"));
+            write_out(&with_reach(details, reach).to_string())?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use bodkin_bench::{
     Counts, EventLoad, GraphLoad, RecordOptions, Stage, StageTimes,
     recording::{self, Processors, Recording, SCHEMA},
 };
-use bodkin_petri::deployment::{Dialogue, Durations, EventRun, OrchestrationRun};
+use bodkin_petri::deployment::{Dialogue, Durations, EventRun, OrchestrationRun, Sides};
 use clap::Args;
 
 use super::{file::read_text, graph};
@@ -165,6 +165,7 @@ pub fn orchestration_runs(recording: &Recording) -> Vec<OrchestrationRun> {
             dialogues: Vec::new(),
             after: Vec::new(),
             processor_us: run.processor_ns.map(|ns| ns as f64 / 1e3),
+            sides: run.processors.as_ref().map(sides),
         }
     };
     recording.orchestrations.iter().map(run).collect()
@@ -196,7 +197,14 @@ fn intercloud_run(run: &recording::InterCloudRun, cores: usize) -> Orchestration
         dialogues: DIALOGUES.map(dialogue).into(),
         after: after.iter().map(stage).collect(),
         processor_us: run.processor_ns.map(|ns| ns as f64 / 1e3),
+        sides: run.processors.as_ref().map(sides),
     }
+}
+
+fn sides(processors: &Processors) -> Sides {
+    let [elapsed_us, consumers_us, clouds_us] =
+        [processors.elapsed_ns, processors.consumers_ns, processors.clouds_ns].map(|ns| ns as f64 / 1e3);
+    Sides { elapsed_us, consumers_us, clouds_us }
 }
 
 /// A distribution of latencies as a model takes it.

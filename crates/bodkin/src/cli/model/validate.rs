@@ -202,7 +202,9 @@ impl ValidateOptions {
         let effort = self.effort();
         let calibration = calibrate(&from.events, &effort)?;
         let mut file = CalibrationFile::new(recording.machine.clone(), u32::try_from(recording.cores)?, &calibration);
-        let fitted = |runs: &[OrchestrationRun]| (!runs.is_empty()).then(|| fit_orchestrations(runs, &effort)).transpose();
+        let fitted = |runs: &[OrchestrationRun]| {
+            (!runs.is_empty()).then(|| fit_orchestrations(runs, &effort).map(|calibration| calibration.laws)).transpose()
+        };
         file.orchestration = fitted(&from.orchestrations)?;
         file.intercloud = fitted(&from.elsewhere)?;
         if let Some(graph) = graph.filter(|_| !from.graph.is_empty()) {
@@ -253,7 +255,8 @@ impl ValidateOptions {
     }
 
     fn row(&self, calibration: &CalibrationFile, runs: &[&EventRun]) -> anyhow::Result<Row> {
-        let predicted: Prediction = predict_events(calibration.events.nearest(&deployment(runs[0])), &deployment(runs[0]), &self.effort())?;
+        let asked = deployment(runs[0]);
+        let predicted = predict_events(&calibration.events.nearest(&asked).costs, &asked, &self.effort())?;
         let measured: Vec<&Durations> = runs.iter().map(|run| &run.latency).collect();
         let load = load_text(runs[0]);
         let was_calibrated_with = calibration.loads.contains(&load);
@@ -279,7 +282,8 @@ impl ValidateOptions {
             let told = format!("graph {load}, level {level}");
             self.compared(told, loads.contains(&load), &measured.iter().collect::<Vec<_>>(), response)
         };
-        Ok(predict_graph(graph, costs, &runs[0].deployment(), &self.effort())?.iter().map(row).collect())
+        let asked = runs[0].deployment();
+        Ok(predict_graph(graph, &costs.nearest(&asked).costs, &asked, &self.effort())?.iter().map(row).collect())
     }
 
     fn compared(&self, load: String, was_calibrated_with: bool, measured: &[&Durations], predicted: &Prediction) -> Row {

@@ -168,7 +168,7 @@ fn a_graph_under_load_becomes_a_net_that_predicts_other_workers_and_rates() {
         serde_json::json!([[0], [1], [2], [3]]),
         "none is the only one that takes another's results and nothing else"
     );
-    let operators = graph["costs"]["operators"].as_array().expect("operators");
+    let operators = graph["costs"][1]["costs"]["operators"].as_array().expect("operators");
     assert!(
         operators.len() == 4 && operators.iter().all(|operator| operator["work"]["mean_us"].as_f64().is_some_and(|us| us > 0.0)),
         "{graph}"
@@ -270,6 +270,41 @@ fn a_recording_of_a_quiet_machine_is_predicted() {
         assert!(number(&row, "/mean/error_percent").abs() < 60.0, "{row}");
         let (predicted, measured) = (number(&row, "/p99/predicted_us"), number(&row, "/p99/measured_us"));
         assert!((predicted / measured).ln().abs() < 6_f64.ln(), "{row}");
+    }
+}
+
+/// Of three loads each is predicted by the two others, and what is asked is told how far off that was.
+#[test]
+fn each_load_of_a_recording_is_left_out_in_turn() {
+    let place = TempDir::new().expect("a temporary directory");
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/petri/recording.json");
+    let mut recording: Value = serde_json::from_str(&fs::read_to_string(recording).expect("it is there")).expect("JSON");
+    recording["events"].as_array_mut().expect("runs").retain(|run| run["publishers"] == 1 && run["subscribers"] != 6);
+    fs::write(place.path().join("recording.json"), recording.to_string()).expect("written");
+    let calibrated = document(&place, "calibrate --out DIR/nets --recording DIR/recording.json --events 1000");
+    let left_out = calibrated["left_out"]["events"].as_array().expect("loads");
+    assert_eq!(left_out.iter().map(|load| load["load"].as_str().expect("a load")).collect::<Vec<_>>(), ["1x2", "1x4", "1x1"]);
+    for (load, seen) in left_out.iter().zip(calibrated["loads"].as_array().expect("loads")) {
+        let off_percent = 100.0 * (number(load, "/by_others/predicted/0/mean_us") / number(seen, "/measured_mean_us") - 1.0);
+        assert!((number(load, "/by_others/predicted/0/mean_off_percent") - off_percent).abs() < 1e-9, "{load} {seen}");
+        assert!(number(load, "/by_others/predicted/0/mean_us") != number(seen, "/net_mean_us"), "a net of the others is another one");
+    }
+    assert_eq!(calibrated["left_out"]["orchestration"], serde_json::json!([]), "none were recorded");
+
+    let predicted = |options: &str| model(&place, &format!("predict DIR/nets/calibration.json --events 1000 {options}"));
+    let near = predicted("--subscribers 3 --left-out-within 1000");
+    let document: Value = serde_json::from_slice(&near.stdout).expect("one JSON document");
+    assert_eq!((&document["calibration"]["nearest"], &document["calibration"]["is_beyond"]), (&Value::from("1x4"), &Value::from(false)));
+    assert_eq!(document["calibration"]["nearest_by_others"]["load"], "1x4");
+    assert_eq!(text(&near.stderr), "", "nothing is doubtful");
+    for (options, told) in [
+        ("--subscribers 3 --left-out-within 0", "more than 0 % off for 1x4, from which this is predicted"),
+        ("--subscribers 60", "further from the recorded loads (1x2, 1x4, 1x1) than they are from each other"),
+        ("--subscribers 3 --cores 8", "other processors"),
+    ] {
+        let doubtful = predicted(options);
+        assert_eq!(doubtful.status.code(), Some(0), "a doubt is no refusal: {doubtful:?}");
+        assert!(text(&doubtful.stderr).contains(told), "{options}: {doubtful:?}");
     }
 }
 
