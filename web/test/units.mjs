@@ -174,6 +174,8 @@ const FIRING = {
     BodkinFleetAway: [{ bodkin_fleet_connected: 0, bodkin_fleet_waiting_events: 7 }, "and 7 wait"],
     BodkinFleetStopped: [{ bodkin_fleet_connected: 1, bodkin_fleet_stopped_lanes: 1 }, "1 lane to the fleet's stream stands still"],
     BodkinFleetLost: [{ bodkin_fleet_lost_total: 8 }, "8 events were lost for the fleet"],
+    BodkinFromFleetAway: [{ bodkin_from_fleet_connected: 0 }, "wait in its stream"],
+    BodkinFromFleetLost: [{ bodkin_from_fleet_lost_total: 9 }, "9 messages of the fleet, at the most, were let go of"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
     BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],
 };
