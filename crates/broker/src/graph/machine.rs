@@ -197,6 +197,12 @@ impl Machine {
         level.arrivals().filter(|slot| self.store.record(*slot).source == source).count() < most
     }
 
+    /// Whether no event of a supplier waits to be taken, or for its turn in front of an operator: the next one takes no other one's place, and leaves the whole queue to those behind it.
+    pub fn has_taken_all(&self, supplier: SupplierId) -> bool {
+        let level = &self.levels[self.suppliers[supplier.index()].0];
+        self.has_room(supplier) && level.arrivals().all(|slot| self.store.record(slot).source != Source::Supplier(supplier))
+    }
+
     /// Lets a supplier's event wait to be taken; one that it replaces is gone.
     fn queue(&mut self, now_ns: u64, supplier: SupplierId, slot: EventSlot) {
         let (source, most) = (Source::Supplier(supplier), queue_len(&self.graph, self.policy, supplier));

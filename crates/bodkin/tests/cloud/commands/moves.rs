@@ -187,6 +187,8 @@ fn an_operator_goes_there_and_back_with_its_state_while_events_come() {
         }
         assert!(moves >= 2);
     });
+    let smooth = stream(&at_press, "line-smooth");
+    assert!(eventually(|| smooth.count() >= EVENTS as usize), "{} of {EVENTS} were smoothed at the press", smooth.count());
     wait_for_means(&[&streams[0], &streams[1]], EVENTS);
     assert!(streams[1].count() > 0, "some were made at the office");
 }
@@ -320,7 +322,8 @@ fn who_hears_the_operator_hears_it_where_it_is_then() {
     eventually(|| twice.count() >= EVENTS as usize);
     let heard: Vec<f64> = twice.wait_for(twice.count()).iter().map(|event| event.data.parse().expect("a number")).collect();
     let expected: Vec<f64> = means(EVENTS).into_iter().map(|mean| 2.0 * mean).collect();
-    assert_eq!(heard, expected);
+    let states = || [&at_press, &at_office, &at_yard].map(|cloud| format!("{}\n{}", graph(cloud), cloud.stderr())).join("\n");
+    assert!(heard == expected, "{heard:?}\n{}", states());
 }
 
 #[test]

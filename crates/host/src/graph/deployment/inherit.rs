@@ -167,11 +167,11 @@ impl Deployment {
         !self.held.is_empty()
     }
 
-    /// The next event that was held, if its supplier's queue has room; `suppliers` are their topics. One of a topic that the graph does not take is gone.
+    /// The next event that was held, if those in front of it have been taken, so that the queue of its supplier is there for what comes behind the last one; `suppliers` are their topics. One of a topic that the graph does not take is gone.
     pub fn next_held(&mut self, suppliers: &[TopicId]) -> Option<(usize, HeldEvent)> {
         loop {
             let (machine, place) = (&self.machine, |topic| suppliers.iter().position(|supplier| *supplier == topic));
-            let may = |topic| place(topic).is_none_or(|at| machine.has_room(bodkin_broker::graph::SupplierId::of(at)));
+            let may = |topic| place(topic).is_none_or(|at| machine.has_taken_all(bodkin_broker::graph::SupplierId::of(at)));
             let event = self.held.pop(may)?;
             if let Some(at) = place(event.event.topic) {
                 return Some((at, event));
