@@ -23,6 +23,7 @@ use super::{Api, not_deployed, not_stored, with_mistakes};
 use crate::{
     answer::Answer,
     graph::{DeclaredGraph, DeployedGraph, Gone, Lateness, handover_of, handover_text, parse},
+    limits::Limits,
     request::Request,
     shared,
     topics::Declarer,
@@ -30,6 +31,8 @@ use crate::{
 
 /// Hosts between which operators move are of one release.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
+/// Bytes of a step beside the file and what goes with the operator: names and braces.
+const STEP_WORDS_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -217,6 +220,11 @@ impl Api {
             conflict(why.to_string())
         })?;
         let text = handover_text(&handover);
+        if let Some(why) = too_long(&plan.file.text, &text, Limits::default().body_bytes_max) {
+            self.graphs.given(&graph, false).await;
+            self.graphs.let_go(&form.graph, None);
+            return Err(conflict(why));
+        }
         let (name, version, kept) = (form.graph.clone(), plan.file.text.to_string(), text.clone());
         let stored = self.store.write(move |draft| draft.give_operator(&name, &version, &kept), |_, ()| ()).await;
         if stored.is_ok() {
@@ -346,6 +354,17 @@ fn read_there(file: &GraphFile, placement: &Placement, operator: OperatorId, to:
     inputs.into_iter().find(is_read).map(|source| file.graph.source_name(source).to_owned())
 }
 
+/// Why a file and what goes with an operator are no request that the edge takes where it comes; it would stand nowhere behind the commit.
+fn too_long(file: &str, handover: &str, body_bytes_max: usize) -> Option<String> {
+    let file = serde_json::to_string(file).expect("a text is JSON").len();
+    let bytes = file + handover.len() + STEP_WORDS_BYTES;
+    (bytes > body_bytes_max).then(|| {
+        format!(
+            "a request with the file, the operator's state and what waits at its inputs would have {bytes} bytes, and an edge takes {body_bytes_max}: move it when less waits, or deploy the file with it there anew"
+        )
+    })
+}
+
 /// What has come with an operator, as publishers are called here.
 fn arrived(text: &str, file: &GraphFile, form: &MoveForm) -> Result<Handover, Answer> {
     let refused = |why: &str| Answer::problem(400, &format!("What goes with the operator cannot be used: {why}."));
@@ -365,4 +384,19 @@ fn arrived(text: &str, file: &GraphFile, form: &MoveForm) -> Result<Handover, An
         Some(placement.edge(source))
     };
     handover.arrived(from, to, placement.hosts.len(), made).map_err(|error| refused(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_no_edge_takes_is_told_before_the_operator_goes() {
+        let (file, handover) = ("[graph]\nname = \"line\"\n", "A".repeat(1000));
+        let form = |handover: &str| serde_json::json!({ "graph": "g".repeat(64), "operator": "o".repeat(64), "to": "e".repeat(64), "step": "finish", "release": RELEASE, "file": file, "handover": handover, "force": true });
+        let bytes = form(&handover).to_string().len();
+        assert!(bytes <= 1000 + STEP_WORDS_BYTES + file.len() + 10, "{bytes} bytes");
+        assert_eq!(too_long(file, &handover, bytes + STEP_WORDS_BYTES), None);
+        assert!(too_long(file, &handover, bytes).is_some_and(|why| why.contains("when less waits")));
+    }
 }
