@@ -219,7 +219,7 @@ async fn a_client_that_is_refused_is_told_what_to_do() {
 async fn where_one_side_speaks_no_tls_both_ways_are_told() {
     let server = Server::of(&issue(&world().own, "serviceregistry", &[HERE], tls::now())).await;
     let error = Connection::new(server.address, limits()).send(Method::GET, "/", None).await.unwrap_err();
-    assert!(error.to_string().contains("It may be a cloud in secure mode: give a certificate"), "{error}");
+    assert!(error.to_string().contains("where no certificate is found name one: --data, --trust or --cert"), "{error}");
 
     let listener = TcpListener::bind((HERE, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -56,8 +56,8 @@ fn the_operator_of_the_data_directory_acts_where_nothing_else_is_said() {
     secure.ends("service list --data PLACE/data", 0, "service-register");
     secure.ends("system list --trust PLACE/data/trust", 0, "serviceregistry");
     secure.ends("event list --data PLACE/data", 0, "no event types");
-    secure.ends("service list", 1, "It may be a cloud in secure mode: give a certificate");
-    secure.ends("service list --data PLACE/data --insecure", 1, "It may be a cloud in secure mode");
+    secure.ends("service list", 1, "where no certificate is found name one: --data, --trust or --cert");
+    secure.ends("service list --data PLACE/data --insecure", 1, "as a cloud in secure mode does: leave out --insecure");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_wish_that_does_not_fit_is_refused_alone() {
     assert_eq!(hasty.to_string(), "core 0 cannot meet all deadlines of level 0: within 9 ms, 10 ms of work may have to be done");
     assert!(hasty.ways.contains(&vec![number(Key::Deadline, 10_000_000)]), "{hasty:?}");
     let absurd = admission.ask("A", 2, Wish { loss_tolerance: None, deadline: Some(ms(-1)) });
-    assert_eq!(absurd.expect_err("told").to_string(), "deadline must not be negative");
+    assert_eq!(absurd.expect_err("told").to_string(), "deadline must be greater than 0; leave it out where there is none");
     assert_eq!(format!("{admission:?}"), before);
     let changed = admission.ask("A", 1, Wish { loss_tolerance: None, deadline: Some(ms(10)) }).expect("what it asks anew counts");
     assert_eq!(changed.spec.loss_tolerance, LossTolerance::AtMost(3));
