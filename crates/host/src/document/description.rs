@@ -82,6 +82,8 @@ pub struct Description {
     pub needs_keys: bool,
     /// When there is no such thing, although the path names no row; empty: there always is.
     pub absent: &'static str,
+    /// When it is at odds with what is there; empty: it never is, or the form of the request says so.
+    pub conflict: &'static str,
 }
 
 /// A row that answers 200 with JSON.
@@ -99,6 +101,7 @@ const fn describe(tag: Tag, method: Method, path: &'static str, answer: &'static
         content: Content::Json(answer),
         needs_keys: false,
         absent: "",
+        conflict: "",
     }
 }
 
@@ -171,6 +174,11 @@ impl Description {
     /// Answers 404 in such a case.
     pub const fn absent(self, when: &'static str) -> Self {
         Self { absent: when, ..self }
+    }
+
+    /// Answers 409 in such a case.
+    pub const fn at_odds(self, when: &'static str) -> Self {
+        Self { conflict: when, ..self }
     }
 }
 

@@ -142,7 +142,8 @@ pub const OPERATIONS: &[Description] = &[
         "count? int - 100 if absent, 1000 at the most",
         "node? text - of nodes that share a database, the newest entries of this one's log, or of all (all), in the order of their times; not with from",
     ]),
-    get(Bodkin, "api/v1/audit/chains", "Page[AuditChain]", "Of nodes that share a database: whether the log of each is whole, as far as it was copied into it."),
+    get(Bodkin, "api/v1/audit/chains", "Page[AuditChain]", "Of nodes that share a database: whether the log of each is whole, as far as it was copied into it.")
+        .at_odds("This node has a database of its own."),
     get(Bodkin, "api/v1/topics", "Page[RealTimeTopic]", "Event types that are real-time topics."),
     post(Bodkin, "api/v1/topics", "TopicDeclaration", "RealTimeTopic", "Makes an event type a real-time topic, if it fits.").created(),
     delete(Bodkin, "api/v1/topics", "Takes the promises of an event type back.").asking(&["event_type text"]),
@@ -154,7 +155,9 @@ pub const OPERATIONS: &[Description] = &[
         "MoveForm",
         "GraphMove",
         "A step of the move of an operator to another edge, as far as this edge has to do with it.",
-    ),
+    )
+    .absent("There is no graph of this name.")
+    .at_odds("It cannot go there, or not now. The message says why."),
     delete(Bodkin, "api/v1/graphs", "Has a graph run no more.").asking(&["name text"]),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
     get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it.")

@@ -138,6 +138,9 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
     } else if !description.absent.is_empty() {
         responses["404"] = error(description.absent);
     }
+    if !description.conflict.is_empty() {
+        responses["409"] = error(description.conflict);
+    }
     if (description.method == Method::Post || takes_parameters) && description.tag == Tag::Bodkin && description.body.is_none() {
         responses["409"] = error("Not while things are as they are. The message says why.");
     }

@@ -327,9 +327,10 @@ impl Thread {
             return;
         }
         self.noted = Instant::now();
-        let Some(floor) = self.taking.intake.memory().and_then(bodkin_nats::intake::Memory::floor) else { return };
+        let Some(memory) = self.taking.intake.memory() else { return };
+        let Some(floor) = memory.floor() else { return };
         self.state.position.store(floor, Relaxed);
-        if let Err(error) = self.recall.note(floor, self.hands.oldest()) {
+        if let Err(error) = self.recall.note(floor, memory.is_whole(), self.hands.oldest()) {
             self.warn("note", &format!("how far they have come cannot be noted: {error}"));
         }
     }

@@ -21,6 +21,11 @@ impl Memory {
         self.floor
     }
 
+    /// Whether nothing behind the floor was done with.
+    pub fn is_whole(&self) -> bool {
+        self.behind.is_empty()
+    }
+
     /// Whether a message was done with.
     pub fn knows(&self, sequence: u64) -> bool {
         self.floor.is_some_and(|floor| sequence <= floor) || self.behind.contains(&sequence)
@@ -57,7 +62,7 @@ mod tests {
         assert_eq!([9, 10, 11, 12, 13, 15].map(|sequence| memory.knows(sequence)), [true, true, false, true, false, true]);
         memory.note(11);
         memory.reach(13);
-        assert_eq!((memory.floor(), memory.behind.len()), (Some(13), 1));
+        assert_eq!((memory.floor(), memory.behind.len(), memory.is_whole()), (Some(13), 1, false));
         memory.reach(12);
         assert_eq!(memory.floor(), Some(13), "it does not go back");
         assert!(memory.knows(15) && !memory.knows(14));

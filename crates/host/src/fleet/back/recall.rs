@@ -78,9 +78,12 @@ impl Recall {
         Ok(taken)
     }
 
-    /// Notes that everything up to `floor` is done; of what is not, the log has nothing in front of `oldest`.
-    pub fn note(&mut self, floor: u64, oldest: Option<Position>) -> io::Result<()> {
-        let from = oldest.unwrap_or_else(|| self.log.end());
+    /// Notes that everything up to `floor` is done; of what is not, the log has nothing in front of `oldest`. Where some behind the floor are done (`is_whole` is false), only the log knows of
+    /// them, and is read again from where it was read before.
+    pub fn note(&mut self, floor: u64, is_whole: bool, oldest: Option<Position>) -> io::Result<()> {
+        let end = oldest.unwrap_or_else(|| self.log.end());
+        let before = self.noted.filter(|noted| noted.epoch == self.incarnation.0).map_or(Position(0), |noted| noted.from);
+        let from = if is_whole { end } else { end.min(before) };
         let place = Checkpoint { epoch: self.incarnation.0, position: floor, from };
         if self.noted == Some(place) || self.incarnation.0 == 0 {
             return Ok(());
@@ -131,10 +134,17 @@ mod tests {
         let mut recall = open();
         recall.memory(Incarnation(5)).expect("read");
         // 9 is not done: the log is read from there on.
-        recall.note(8, Some(Position(3))).expect("noted");
+        recall.note(8, true, Some(Position(3))).expect("noted");
         append(4, 5, 12);
         let mut recall = open();
         assert_eq!(recall.memory(Incarnation(5)).expect("read"), Memory::new(Some(8), [9, 12]));
         assert_eq!(recall.memory(Incarnation(8)).expect("read"), Memory::new(Some(0), []), "all of a new stream is new");
+        // It has come here anew, and nothing that it knows behind the floor was brought again.
+        let mut recall = open();
+        recall.memory(Incarnation(5)).expect("read");
+        recall.note(8, false, None).expect("noted");
+        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(8), [9, 12]), "the log is read again from where it was");
+        recall.note(12, true, None).expect("noted");
+        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(12), []));
     }
 }
