@@ -15,7 +15,19 @@ pub fn relayed<'a>(
     time: UtcTime,
     scratch: &mut Scratch,
 ) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
-    let refused = |error: serde_json::Error| ArrowheadError::invalid_parameter(format!("The shared event: {error}."));
+    reread_with("shared event", event, metadata, source, time, scratch)
+}
+
+/// An event that was accepted elsewhere, with other metadata than it had there; `what` it is in a refusal.
+fn reread_with<'a>(
+    what: &str,
+    event: &'a str,
+    metadata: &'a str,
+    source: SystemId,
+    time: UtcTime,
+    scratch: &mut Scratch,
+) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
+    let refused = |error: serde_json::Error| ArrowheadError::invalid_parameter(format!("The {what}: {error}."));
     let mut publication = Publication::reread(event, source, time).map_err(refused)?;
     let metadata: MetadataText<'a> = serde_json::from_str(metadata).map_err(refused)?;
     publication.metadata = Some(metadata);
@@ -52,12 +64,7 @@ pub fn of_fleet<'a>(
     time: UtcTime,
     scratch: &mut Scratch,
 ) -> Result<Authorized<Publication<'a>>, ArrowheadError> {
-    let refused = |error: serde_json::Error| ArrowheadError::invalid_parameter(format!("The event of the fleet: {error}."));
-    let mut publication = Publication::reread(event, source, time).map_err(refused)?;
-    let metadata: MetadataText<'a> = serde_json::from_str(metadata).map_err(refused)?;
-    publication.metadata = Some(metadata);
-    fold_event_type(publication.event_type, &mut scratch.event_type)?;
-    Ok(Authorized::new(publication))
+    reread_with("event of the fleet", event, metadata, source, time, scratch)
 }
 
 impl Publication<'_> {
