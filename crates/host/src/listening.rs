@@ -59,13 +59,18 @@ pub struct Listening {
 impl Listening {
     /// Reads form, event type and filter of a request; `header` is its `eventtype`. Who listens is looked up by the caller.
     pub fn parse(request: &Request, header: Option<&str>, consumer: Option<SystemId>) -> Result<Self, Refusal> {
-        let (form, name) = match request.path.as_str() {
-            "/eventhandler/events" => (StreamForm::Event, request.parameter("event_type")),
-            CLOUD_EVENTS => (StreamForm::CloudEvent, request.parameter("type")),
-            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype"))),
-        };
         let refused = |message: String| ArrowheadError::bad_payload(message, &request.path);
-        let event_type = EventType::parse(name.ok_or(Refusal::Malformed)?);
+        let named = |parameter: &str| {
+            let missing = || refused(format!("The parameter {parameter} names the event type to hear and is missing: {}?{parameter}=NAME.", request.path));
+            request.parameter(parameter).ok_or_else(missing)
+        };
+        let (form, name) = match request.path.as_str() {
+            "/eventhandler/events" => (StreamForm::Event, named("event_type")?),
+            CLOUD_EVENTS => (StreamForm::CloudEvent, named("type")?),
+            // Upstream's own stream answers as its framework does.
+            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype")).ok_or(Refusal::Malformed)?),
+        };
+        let event_type = EventType::parse(name);
         let event_type = event_type.map_err(|error| refused(format!("Event type {error}")))?;
         let filter = parse_filter(request).map_err(|error| refused(format!("Filter: {error}.")))?;
         Ok(Self { event_type, form, consumer, filter })

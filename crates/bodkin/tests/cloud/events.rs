@@ -98,8 +98,15 @@ fn a_stream_is_of_one_type_and_needs_one() {
         cloud.publish(&event(event_type, system("sse-type", 1), payload));
     }
     assert_eq!(data(&stream.wait_for(1)), ["own"]);
-    for target in ["/eventhandler/subscription", "/eventhandler/events", "/eventhandler/events?event_type="] {
-        assert_eq!(cloud.get(target).status, 400, "{target}");
+    for (target, told) in [
+        ("/eventhandler/subscription", ""),
+        ("/eventhandler/events", "The parameter event_type names the event type to hear and is missing: /eventhandler/events?event_type=NAME."),
+        ("/eventhandler/events?event_type=", "Event type"),
+    ] {
+        let answer = cloud.get(target);
+        assert_eq!(answer.status, 400, "{target}");
+        let body = answer.text();
+        assert!(body.contains(told) && body.is_empty() == told.is_empty(), "{target}: {body}");
     }
 }
 

@@ -47,6 +47,9 @@ fn every_error_of_the_own_interface_is_a_problem() {
         let answer = cloud.connect(system).request(method, target, &[], None).expect("an answer");
         assert_problem(&answer, status, &format!("{method} {target} of {}", system.name()));
     }
+    let answer = cloud.connect(System::EventHandler).request("GET", "/api/v1/events", &[], None).expect("an answer");
+    let missing = "The parameter type names the event type to hear and is missing: /api/v1/events?type=NAME.";
+    assert_eq!(answer.json()["detail"], missing);
     // Elsewhere upstream's forms stay.
     let answer =
         cloud.connect(System::EventHandler).request("GET", "/eventhandler/nothing", &[], None).expect("an answer").expect_status(404);
