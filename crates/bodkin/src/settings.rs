@@ -79,6 +79,15 @@ fn host_of(system_file: &Path) -> IpAddr {
     said.filter(|listen| !listen.is_unspecified()).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
+/// By how much the operator's file moves the standard ports, for commands that nothing tells; it counts for a cloud in a folder too.
+pub fn port_offset_of_this_machine() -> u16 {
+    offset_of(Path::new(SYSTEM_FILE))
+}
+
+fn offset_of(system_file: &Path) -> u16 {
+    read(system_file).ok().and_then(|settings| settings.offset()).unwrap_or(0)
+}
+
 /// Whether this process may keep its state there, or make the directory.
 fn is_ours(data: &Path) -> bool {
     let there = data.ancestors().find(|path| path.try_exists().unwrap_or(true));
@@ -109,7 +118,7 @@ impl Settings {
         given(&self.trust).unwrap_or_else(|| self.data.as_ref().expect("complete settings have every option").join("trust"))
     }
 
-    /// By how much complete settings move the standard ports; `None`: the system chooses.
+    /// By how much the settings move the standard ports; `None`: the system chooses, or, where they are not complete, nothing is said.
     fn offset(&self) -> Option<u16> {
         self.port_offset.filter(|_| self.any_port != Some(true))
     }

@@ -61,7 +61,12 @@ impl Listening {
     pub fn parse(request: &Request, header: Option<&str>, consumer: Option<SystemId>) -> Result<Self, Refusal> {
         let refused = |message: String| ArrowheadError::bad_payload(message, &request.path);
         let named = |parameter: &str| {
-            let missing = || refused(format!("The parameter {parameter} names the event type to hear and is missing: {}?{parameter}=NAME.", request.path));
+            let missing = || {
+                refused(format!(
+                    "The parameter {parameter} names the event type to hear and is missing: {}?{parameter}=NAME.",
+                    request.path
+                ))
+            };
             request.parameter(parameter).ok_or_else(missing)
         };
         let (form, name) = match request.path.as_str() {

@@ -8,7 +8,7 @@ use bodkin_host::Port;
 use clap::Args;
 
 use super::credentials::CredentialOptions;
-use crate::settings::host_of_this_machine;
+use crate::settings::{host_of_this_machine, port_offset_of_this_machine};
 
 /// How long a command waits for what a cloud has to ask others for: the cloud gives up first, each step behind its `neighbor_timeout_ms`, and says why.
 const OTHER_CLOUDS_MAX: Duration = Duration::from_secs(600);
@@ -19,9 +19,9 @@ pub struct RegistryOptions {
     /// The cloud's Service Registry, of a reliable pair both nodes' (HOST:PORT,HOST:PORT) [default: port 8443, plus the port offset, where /etc/bodkin/bodkin.toml has the cloud listen, or else at 127.0.0.1]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_addresses)]
     service_registry: Option<String>,
-    /// The port offset that the cloud on this machine was started with
-    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N", default_value_t = 0)]
-    port_offset: u16,
+    /// The port offset that the cloud on this machine was started with [default: what /etc/bodkin/bodkin.toml says, or else 0; 0 with --service-registry]
+    #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N")]
+    port_offset: Option<u16>,
     /// Bodkin's own port [default: on the Service Registry's host, 8440 plus the port offset]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_addresses)]
     monitor: Option<String>,
@@ -67,14 +67,15 @@ impl RegistryOptions {
         })
     }
 
-    /// What is added to every standard port.
+    /// What is added to every standard port. The operator's file tells it of this machine's cloud, not of one that is named.
     pub fn port_offset(&self) -> u16 {
-        self.port_offset
+        let said = || if self.service_registry.is_some() { 0 } else { port_offset_of_this_machine() };
+        self.port_offset.unwrap_or_else(said)
     }
 
     fn monitor_address(&self) -> String {
         self.monitor.clone().unwrap_or_else(|| {
-            let port = u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset);
+            let port = u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset());
             let registries = self.service_registry();
             let hosts = registries.split(',').map(|registry| registry.rsplit_once(':').map_or(registry, |(host, _)| host));
             hosts.map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
@@ -82,7 +83,7 @@ impl RegistryOptions {
     }
 
     fn service_registry(&self) -> String {
-        self.service_registry.clone().unwrap_or_else(|| on_this_machine(CoreSystem::ServiceRegistry.default_port(), self.port_offset))
+        self.service_registry.clone().unwrap_or_else(|| on_this_machine(CoreSystem::ServiceRegistry.default_port(), self.port_offset()))
     }
 }
 
@@ -140,9 +141,9 @@ mod tests {
             port_offset,
             credentials: CredentialOptions::default(),
         };
-        assert_eq!(options(None, None, 100).monitor_address(), "127.0.0.1:8540");
-        assert_eq!(options(Some("[::1]:18443"), None, 10_000).monitor_address(), "[::1]:18440");
-        assert_eq!(options(Some("h:1,i:1"), None, 0).monitor_address(), "h:8440,i:8440");
-        assert_eq!(options(Some("h:1"), Some("i:2"), 0).monitor_address(), "i:2");
+        assert_eq!(options(None, None, Some(100)).monitor_address(), "127.0.0.1:8540");
+        assert_eq!(options(Some("[::1]:18443"), None, Some(10_000)).monitor_address(), "[::1]:18440");
+        assert_eq!(options(Some("h:1,i:1"), None, None).monitor_address(), "h:8440,i:8440");
+        assert_eq!(options(Some("h:1"), Some("i:2"), Some(0)).monitor_address(), "i:2");
     }
 }

@@ -69,6 +69,19 @@ fn commands_reach_the_cloud_where_the_operators_file_has_it_listen() {
 }
 
 #[test]
+fn commands_add_the_offset_of_the_operators_file() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("bodkin.toml");
+    assert_eq!(offset_of(&file), 0, "there is no file");
+    for (text, offset) in
+        [("port_offset = 100", 100), ("port_offset = -1", 0), ("data = \"/d\"", 0), ("port_offset = 100\nany_port = true", 0)]
+    {
+        std::fs::write(&file, text).expect("written");
+        assert_eq!(offset_of(&file), offset, "{text}");
+    }
+}
+
+#[test]
 fn state_is_kept_where_this_process_may_write() {
     let place = tempfile::tempdir().expect("a directory");
     std::fs::write(place.path().join("file"), "").expect("written");

@@ -100,7 +100,10 @@ fn a_stream_is_of_one_type_and_needs_one() {
     assert_eq!(data(&stream.wait_for(1)), ["own"]);
     for (target, told) in [
         ("/eventhandler/subscription", ""),
-        ("/eventhandler/events", "The parameter event_type names the event type to hear and is missing: /eventhandler/events?event_type=NAME."),
+        (
+            "/eventhandler/events",
+            "The parameter event_type names the event type to hear and is missing: /eventhandler/events?event_type=NAME.",
+        ),
         ("/eventhandler/events?event_type=", "Event type"),
     ] {
         let answer = cloud.get(target);
