@@ -10,6 +10,7 @@
 
 mod memory;
 mod order;
+mod recall;
 mod settings;
 
 use std::{
@@ -20,6 +21,7 @@ use std::{
 use self::order::{Came, Order};
 pub use self::{
     memory::Memory,
+    recall::{Noted, Recall},
     settings::{ACK_PENDING_DEFAULT, ACK_PENDING_MAX, ACK_WAIT, IntakeSetup, NoIntake},
 };
 use crate::{
@@ -461,7 +463,8 @@ impl Intake {
         let (first, last) = (stream.state.first_seq, stream.state.last_seq);
         let Some(memory) = &mut self.memory else { return };
         let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
-        self.seen_through.get_or_insert(memory.last().unwrap_or(first.saturating_sub(1)));
+        // Who remembers nothing has had nothing behind where the consumer began.
+        self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq));
         memory.reach(brought.max(first.saturating_sub(1)));
         let is_quiet = info.num_ack_pending == 0 && info.num_pending == 0;
         if is_quiet {

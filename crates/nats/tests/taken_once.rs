@@ -1,4 +1,5 @@
 //! Once out of the stream: an intake on a simulated JetStream that brings at least once, over connections that are cut anywhere, with a taker that is killed. They speak as on a socket, in bytes.
+//! The taker has what a Bodkin has: a log that others write too, which it reads again behind what it has noted.
 //!
 //! What is held in every run: every message that the stream keeps is taken, none is taken twice, and each behind those in front of it.
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use bodkin_nats::{
     client::Options,
-    intake::{Intake, IntakeSetup, Memory, Told},
+    intake::{Intake, IntakeSetup, Noted, Recall, Told},
     jetstream::Api,
     protocol::{Credentials, Subject},
 };
@@ -47,14 +48,20 @@ impl Random {
 }
 
 /// What may happen in a run.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Adversary {
-    /// The taker is killed: what it has taken stays, what it knew of the servers does not.
+    /// The taker is killed: its log and what it has noted stay, all else is gone.
     kills_taker: bool,
     /// What the consumer brings and what is said to it is lost on the way now and then, while the connection goes on.
     loses_words: bool,
     /// The stream is purged up to somewhere while the taker is away.
     purges: bool,
+    /// Acknowledgements count up to two seconds after they have come.
+    delays_acknowledgements: bool,
+    /// The consumer's next leader has not heard what the one before it has done last.
+    changes_leaders: bool,
+    /// The stream is deleted and made anew while the taker is away.
+    remakes: bool,
 }
 
 fn subject(name: &str) -> Subject {
@@ -74,25 +81,36 @@ fn intake() -> Intake {
     Intake::new(setup).expect("names")
 }
 
+/// A message that was told to be taken and is not done.
+struct Held {
+    sequence: u64,
+    /// Where the log ended when it came.
+    behind: u64,
+    is_logged: bool,
+}
+
 struct Run {
+    seed: u64,
     random: Random,
     server: Server,
     intake: Intake,
     is_connected: bool,
     to_server: Vec<u8>,
     now: Duration,
-    /// What was told to be taken and is not done.
-    under_way: VecDeque<u64>,
-    /// What is where it is not lost, in its order: the taker's log.
-    log: Vec<u64>,
-    /// The floor that was noted last.
-    noted: Option<u64>,
+    /// In their order.
+    under_way: VecDeque<Held>,
+    /// The taker's log: the stream and the sequence of each message, and between them others' records.
+    log: Vec<Option<(u64, u64)>>,
+    recall: Recall,
+    /// On the disk.
+    noted: Option<Noted>,
     gone: u64,
 }
 
 impl Run {
     fn new(seed: u64) -> Self {
         Self {
+            seed,
             random: Random(seed),
             server: Server::default(),
             intake: intake(),
@@ -101,6 +119,7 @@ impl Run {
             now: Duration::ZERO,
             under_way: VecDeque::new(),
             log: Vec::new(),
+            recall: Recall::new(None),
             noted: None,
             gone: 0,
         }
@@ -135,11 +154,11 @@ impl Run {
         if self.is_connected {
             self.cut();
         }
-        self.intake = intake();
+        (self.intake, self.recall) = (intake(), Recall::new(self.noted));
         self.under_way.clear();
     }
 
-    fn step(&mut self, seed: u64) {
+    fn step(&mut self) {
         self.now += STEP;
         if !self.is_connected {
             self.connect();
@@ -151,82 +170,135 @@ impl Run {
         let bytes: Vec<u8> = self.server.to_taker.drain(..some).collect();
         self.intake.receive(&bytes, self.now, &mut told).expect("the server speaks NATS");
         self.intake.step(self.now, &mut told).expect("the server speaks NATS");
-        self.hear(told, seed);
+        told.into_iter().for_each(|told| self.hear(told));
+        self.log_some();
         self.finish_some();
+        if self.random.one_in(20) {
+            self.note();
+        }
         self.intake.take_out(&mut self.to_server);
         let piece = 1 + self.random.below(400) as usize;
         self.server.receive(&mut self.to_server, piece, self.now);
     }
 
-    fn hear(&mut self, told: Vec<Told>, seed: u64) {
-        for told in told {
-            match told {
-                Told::Stream(_) => {
-                    let floor = self.noted;
-                    self.intake.remembers(Memory::new(floor, self.log.iter().copied()));
-                }
-                Told::Take(delivery) => {
-                    assert!(!self.log.contains(&delivery.sequence), "seed {seed}: {} is taken twice", delivery.sequence);
-                    let last = self.under_way.back().or(self.log.last()).copied().unwrap_or_default();
-                    assert!(delivery.sequence > last, "seed {seed}: {} comes behind {last}", delivery.sequence);
-                    self.under_way.push_back(delivery.sequence);
-                }
-                Told::Lost(messages) => self.gone += messages,
-                Told::None(why) => assert!(!why.to_string().is_empty()),
-                Told::Open(_) | Told::Ready(_) | Told::Repeated => {}
-                Told::Refused(_) | Told::Leaving => panic!("seed {seed}: {told:?}"),
+    fn hear(&mut self, told: Told) {
+        let seed = self.seed;
+        match told {
+            Told::Stream(info) => {
+                let stream = info.created.parse().expect("a number");
+                self.under_way.clear();
+                let from = self.recall.begin(stream) as usize;
+                let taken = self.log[from..].iter().flatten().filter(|(of, _)| *of == stream).map(|(_, sequence)| *sequence);
+                self.intake.remembers(self.recall.memory(taken.collect()));
             }
+            Told::Take(delivery) => {
+                let name = (self.recall.stream().expect("it was told"), delivery.sequence);
+                assert!(!self.log.contains(&Some(name)), "seed {seed}: {name:?} is taken twice, with {:?} noted", self.noted);
+                let last = self.under_way.back().map(|held| held.sequence).or(self.last_logged()).unwrap_or_default();
+                assert!(delivery.sequence > last, "seed {seed}: {} comes behind {last}", delivery.sequence);
+                self.under_way.push_back(Held { sequence: delivery.sequence, behind: self.log.len() as u64, is_logged: false });
+            }
+            Told::Ready(_) => self.note(),
+            Told::Lost(messages) => self.gone += messages,
+            Told::None(why) => assert!(!why.to_string().is_empty()),
+            Told::Open(_) | Told::Repeated => {}
+            Told::Refused(_) | Told::Leaving => panic!("seed {seed}: {told:?}"),
         }
     }
 
+    /// The last message of the present stream that is in the log.
+    fn last_logged(&self) -> Option<u64> {
+        let stream = self.recall.stream()?;
+        self.log.iter().rev().flatten().find(|(of, _)| *of == stream).map(|(_, sequence)| *sequence)
+    }
+
     /// Some of what is under way gets into the log, in its order.
+    fn log_some(&mut self) {
+        let Some(stream) = self.recall.stream() else { return };
+        let some = self.random.below(6) as usize;
+        for held in self.under_way.iter_mut().filter(|held| !held.is_logged).take(some) {
+            if self.random.one_in(3) {
+                self.log.push(None);
+            }
+            self.log.push(Some((stream, held.sequence)));
+            held.is_logged = true;
+        }
+    }
+
+    /// Of some the taker hears that they are there.
     fn finish_some(&mut self) {
         for _ in 0..self.random.below(6) {
-            let Some(sequence) = self.under_way.pop_front() else { break };
-            self.log.push(sequence);
-            self.intake.done(sequence);
+            let Some(held) = self.under_way.pop_front_if(|held| held.is_logged) else { break };
+            self.intake.done(held.sequence);
         }
-        if self.random.one_in(20) {
-            self.noted = self.intake.memory().and_then(Memory::floor).or(self.noted);
+    }
+
+    fn note(&mut self) {
+        let Some(memory) = self.intake.memory() else { return };
+        let oldest = self.under_way.iter().map(|held| held.behind).min();
+        if let Some(noted) = self.recall.next(memory, oldest, self.log.len() as u64) {
+            self.noted = Some(noted);
+            self.recall.is_noted(noted);
+        }
+    }
+
+    /// What may happen between two steps.
+    fn suffer(&mut self, adversary: Adversary) {
+        if self.random.one_in(40) && self.is_connected {
+            self.cut();
+        }
+        if adversary.kills_taker && self.random.one_in(80) {
+            self.kill();
+        }
+        self.server.loses = adversary.loses_words && self.random.one_in(10);
+        self.server.acknowledged_behind = match adversary.delays_acknowledgements {
+            true => STEP * self.random.below(40) as u32,
+            false => Duration::ZERO,
+        };
+        if self.is_connected {
+            return;
+        }
+        // While it is away: between the two questions of a look nobody can tell.
+        if adversary.purges && self.random.one_in(4) {
+            let through = self.random.below(self.server.last() + 1);
+            self.server.purge(through);
+        }
+        if adversary.changes_leaders && self.random.one_in(2) {
+            self.server.lead_from_earlier();
+        }
+        if adversary.remakes && self.random.one_in(8) {
+            self.server.remake();
         }
     }
 }
 
+/// Messages that were not taken, and how many were told to be gone.
 fn run(seed: u64, adversary: Adversary) -> (u64, u64) {
     let mut run = Run::new(seed);
     // It begins with the present.
     while run.server.consumer.is_none() {
-        run.step(seed);
+        run.step();
     }
     for _ in 0..STEPS {
         for _ in 0..run.random.below(4) {
             let for_us = !run.random.one_in(4);
             run.server.publish(for_us);
         }
-        if run.random.one_in(40) && run.is_connected {
-            run.cut();
-        }
-        if adversary.kills_taker && run.random.one_in(80) {
-            run.kill();
-        }
-        run.server.loses = adversary.loses_words && run.random.one_in(10);
-        // While it is away: between the two questions of a look nobody can tell.
-        if adversary.purges && !run.is_connected && run.random.one_in(4) {
-            let through = run.random.below(run.server.last() + 1);
-            run.server.purge(through);
-        }
-        run.step(seed);
+        run.suffer(adversary);
+        run.step();
     }
-    run.server.loses = false;
+    (run.server.loses, run.server.acknowledged_behind) = (false, Duration::ZERO);
     for step in 0..QUIET_STEPS {
         // The stream is looked at now and then.
         let was_looked_at = !adversary.purges || step > 250;
-        if was_looked_at && run.log.last() == run.server.kept.last() && run.under_way.is_empty() && run.server.is_idle() {
+        let is_whole = run.last_logged().unwrap_or_default() >= run.server.kept.last().copied().unwrap_or_default();
+        if was_looked_at && is_whole && run.under_way.is_empty() && run.server.is_idle() {
             break;
         }
-        run.step(seed);
+        run.step();
     }
-    let taken: BTreeSet<u64> = run.log.iter().copied().collect();
+    let stream = run.recall.stream();
+    let taken: BTreeSet<u64> = run.log.iter().flatten().filter(|(of, _)| Some(*of) == stream).map(|(_, sequence)| *sequence).collect();
     for sequence in &run.server.ours {
         let is_taken = taken.contains(sequence);
         assert!(is_taken || run.server.purged >= *sequence, "seed {seed}: {sequence} is not taken");
@@ -238,15 +310,33 @@ fn run(seed: u64, adversary: Adversary) -> (u64, u64) {
 #[test]
 fn each_is_taken_once_and_in_order_over_connections_that_are_cut() {
     for seed in 0..SEEDS {
-        let kills_taker = seed % 2 == 0;
-        assert_eq!(run(seed, Adversary { kills_taker, loses_words: false, purges: false }), (0, 0), "seed {seed}");
+        let adversary = Adversary { kills_taker: seed % 2 == 0, ..Adversary::default() };
+        assert_eq!(run(seed, adversary), (0, 0), "seed {seed}");
     }
 }
 
 #[test]
 fn words_that_are_lost_on_the_way_are_made_good() {
     for seed in 0..SEEDS {
-        assert_eq!(run(seed, Adversary { kills_taker: seed % 3 == 0, loses_words: true, purges: false }), (0, 0), "seed {seed}");
+        let adversary = Adversary { kills_taker: seed % 3 == 0, loses_words: true, ..Adversary::default() };
+        assert_eq!(run(seed, adversary), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_counts_late_and_what_the_next_leader_has_not_heard_is_taken_once() {
+    for seed in 0..SEEDS {
+        let adversary =
+            Adversary { kills_taker: seed % 2 == 0, delays_acknowledgements: true, changes_leaders: seed % 3 > 0, ..Adversary::default() };
+        assert_eq!(run(seed, adversary), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_made_anew_is_taken_whole() {
+    for seed in 0..SEEDS {
+        let adversary = Adversary { kills_taker: seed % 2 == 0, remakes: true, loses_words: seed % 3 == 0, ..Adversary::default() };
+        assert_eq!(run(seed, adversary).0, 0, "seed {seed}");
     }
 }
 
@@ -254,7 +344,7 @@ fn words_that_are_lost_on_the_way_are_made_good() {
 fn what_the_stream_lets_go_of_is_told_at_the_most() {
     let mut all = 0;
     for seed in 0..SEEDS {
-        let (missing, gone) = run(seed, Adversary { kills_taker: seed % 2 == 0, loses_words: false, purges: true });
+        let (missing, gone) = run(seed, Adversary { kills_taker: seed % 2 == 0, purges: true, ..Adversary::default() });
         assert!(missing <= gone, "seed {seed}: {missing} are missing, and {gone} are told");
         all += missing;
     }

@@ -8,8 +8,8 @@
 
 mod hands;
 mod reading;
-mod recall;
 mod state;
+mod taken_log;
 
 use std::{
     io,
@@ -36,7 +36,7 @@ pub use self::state::{BackState, BackView};
 use self::{
     hands::Hands,
     reading::{Read, Reader},
-    recall::Recall,
+    taken_log::TakenLog,
 };
 use super::config::FleetConfig;
 use crate::{
@@ -117,7 +117,7 @@ impl WayBack {
         let stops = Arc::new(AtomicBool::new(false));
         let thread = Thread {
             reader: Reader::new(&config, source),
-            recall: Recall::open(data, log, source)?,
+            taken_log: TakenLog::open(data, log, source)?,
             hands: Hands::new(shard, told.clone()),
             taking: Taking { intake, told: Vec::new(), is_leaving: false },
             line,
@@ -182,7 +182,7 @@ impl Speaker for Taking {
 
 struct Thread {
     reader: Reader,
-    recall: Recall,
+    taken_log: TakenLog,
     hands: Hands,
     taking: Taking,
     line: Line,
@@ -292,7 +292,7 @@ impl Thread {
             return self.state.fails(format!("the stream does not say when it was made: {:?}", info.created));
         };
         self.hands.forget();
-        match self.recall.memory(Incarnation(incarnation)) {
+        match self.taken_log.memory(Incarnation(incarnation)) {
             Ok(memory) => self.taking.intake.remembers(memory),
             // It is told again with the next connection.
             Err(error) => {
@@ -304,9 +304,9 @@ impl Thread {
     }
 
     fn take(&mut self, Delivery { sequence, message }: Delivery) {
-        let incarnation = self.recall.incarnation();
+        let incarnation = self.taken_log.incarnation();
         match self.reader.read(incarnation, sequence, &message) {
-            Read::Event(event) => self.hands.take(*event, self.recall.end()),
+            Read::Event(event) => self.hands.take(*event, self.taken_log.end()),
             Read::NotOurs => {
                 self.state.passed.fetch_add(1, Relaxed);
                 self.taking.intake.done(sequence);
@@ -330,7 +330,7 @@ impl Thread {
         let Some(memory) = self.taking.intake.memory() else { return };
         let Some(floor) = memory.floor() else { return };
         self.state.position.store(floor, Relaxed);
-        if let Err(error) = self.recall.note(floor, memory.is_whole(), self.hands.oldest()) {
+        if let Err(error) = self.taken_log.note(memory, self.hands.oldest()) {
             self.warn("note", &format!("how far they have come cannot be noted: {error}"));
         }
     }

@@ -10,7 +10,7 @@ const ACK_WAIT: Duration = Duration::from_secs(5);
 const ACK_PENDING_MAX: usize = 30;
 
 /// The consumer's place.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Consumer {
     config: Value,
     /// How often it has brought something, and which sequence it has brought first.
@@ -34,6 +34,14 @@ pub struct Server {
     /// Everything up to here was purged.
     pub purged: u64,
     pub consumer: Option<Consumer>,
+    /// As it was some time ago, which another leader may go on from.
+    earlier: Option<Consumer>,
+    /// How many streams had its name before.
+    made: u64,
+    /// How long it takes until an acknowledgement that has come counts.
+    pub acknowledged_behind: Duration,
+    /// Acknowledged, and from when on it counts.
+    acknowledged: VecDeque<(Duration, u64)>,
     /// What is brought and said about messages is lost.
     pub loses: bool,
     input: Vec<u8>,
@@ -80,6 +88,24 @@ impl Server {
         }
     }
 
+    /// The next leader of the consumer goes on from what it has heard of, which is not the newest. What is asked for is forgotten.
+    pub fn lead_from_earlier(&mut self) {
+        if let Some(earlier) = &self.earlier {
+            let mut consumer = earlier.clone();
+            consumer.pulls.clear();
+            consumer.pending = consumer.pending.split_off(&(self.purged + 1));
+            consumer.again.retain(|sequence| *sequence > self.purged);
+            consumer.settle();
+            self.consumer = Some(consumer);
+            self.acknowledged.clear();
+        }
+    }
+
+    /// The stream is deleted with its consumer, and another one of its name made.
+    pub fn remake(&mut self) {
+        *self = Self { made: self.made + 1, ..Self::default() };
+    }
+
     pub fn is_idle(&self) -> bool {
         self.consumer
             .as_ref()
@@ -88,7 +114,14 @@ impl Server {
 
     /// Time has passed: what was not acknowledged comes again.
     pub fn advance(&mut self, now: Duration) {
+        while let Some((_, sequence)) = self.acknowledged.pop_front_if(|(from, _)| *from <= now) {
+            self.acknowledge(sequence);
+        }
         let Some(consumer) = &mut self.consumer else { return };
+        // About every other second.
+        if now.as_millis().is_multiple_of(2_000) {
+            self.earlier = Some(consumer.clone());
+        }
         let over: Vec<u64> = consumer.pending.iter().filter(|(_, until)| **until <= now).map(|(sequence, _)| *sequence).collect();
         for sequence in over {
             if !consumer.again.contains(&sequence) {
@@ -124,11 +157,10 @@ impl Server {
         if let Some(acknowledged) = subject.strip_prefix("$JS.ACK.COMMANDS.e.") {
             let sequence: u64 = acknowledged.split('.').nth(1).expect("a sequence").parse().expect("a number");
             assert!(matches!(body, b"+ACK" | b"+TERM"));
-            if !self.loses {
-                let consumer = self.consumer.as_mut().expect("it has brought something");
-                consumer.pending.remove(&sequence);
-                consumer.again.retain(|again| *again != sequence);
-                consumer.settle();
+            match self.acknowledged_behind {
+                _ if self.loses => {}
+                Duration::ZERO => self.acknowledge(sequence),
+                behind => self.acknowledged.push_back((now + behind, sequence)),
             }
             return;
         }
@@ -136,7 +168,7 @@ impl Server {
         match subject.strip_prefix("$JS.API.").expect("JetStream is asked") {
             "STREAM.INFO.COMMANDS" => {
                 let told = json!({
-                    "created": "2026-11-24T18:00:00Z",
+                    "created": (1 + self.made).to_string(),
                     "config": { "name": "COMMANDS", "subjects": ["c.*.*"], "storage": "file", "discard": "old", "num_replicas": 1, "max_bytes": -1, "max_age": 0, "retention": "limits" },
                     "state": { "messages": 0, "bytes": 0, "first_seq": self.purged + 1, "last_seq": self.last },
                 });
@@ -157,6 +189,14 @@ impl Server {
             }
             other => panic!("a taker asks {other}"),
         }
+    }
+
+    fn acknowledge(&mut self, sequence: u64) {
+        // A stream that was made anew has no consumer yet.
+        let Some(consumer) = &mut self.consumer else { return };
+        consumer.pending.remove(&sequence);
+        consumer.again.retain(|again| *again != sequence);
+        consumer.settle();
     }
 
     fn answer(&mut self, reply: &str, told: &Value) {
