@@ -123,9 +123,14 @@ impl Forwarder {
         self.lanes.iter_mut().for_each(Lane::closed);
     }
 
-    /// A lane's backlog has grown by so many bytes.
-    pub fn grown(&mut self, lane: usize, bytes: usize, now: Duration) {
-        self.lanes[lane].grown(bytes, now);
+    /// A lane's backlog has grown by so many bytes, which have come since this time. Times ascend.
+    pub fn grown(&mut self, lane: usize, bytes: usize, since: Duration) {
+        self.lanes[lane].grown(bytes, since);
+    }
+
+    /// Whether an answer of the server is waited for.
+    pub fn awaits_answer(&self) -> bool {
+        !self.asked.is_empty()
     }
 
     /// Bytes have come from the server; `backlogs` are the lanes', in their order.

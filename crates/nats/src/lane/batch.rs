@@ -121,6 +121,22 @@ impl Batch {
         if is_too_long { Put::LostInstead } else { Put::In }
     }
 
+    /// The same with a record's bytes, as [`Record::write`] has made them.
+    ///
+    /// # Panics
+    /// They are no record's, and longer than a batch may be.
+    pub fn put_written(&mut self, record: &[u8]) -> Put {
+        if record.len() > self.bytes_max {
+            return self.put(Records::new(record).next().expect("a record").expect("it was written so"));
+        }
+        if self.records == EVENTS_MAX || record.len() > self.bytes_max - self.bytes.len() {
+            return Put::Full;
+        }
+        self.bytes.extend_from_slice(record);
+        self.records += 1;
+        Put::In
+    }
+
     /// Notes where its last record is from, in words of the edge's: they come back with [`super::Held`].
     ///
     /// # Panics
@@ -264,6 +280,19 @@ mod tests {
             let last = Records::new(&expected[..cut]).last();
             assert!(last == Some(Err(ReadError::Cut)) || last == Some(Ok(event("ab", b"xyz"))), "cut at {cut}: {last:?}");
         }
+    }
+
+    #[test]
+    fn a_record_that_is_written_already_is_put_as_one_that_is_not() {
+        let long = vec![7; BATCH_BYTES_MIN];
+        let (mut batch, mut other) = (Batch::new(0), Batch::new(0));
+        for payload in [&b"xyz"[..], &long, &long[..3000], b"x", &long[..2000], b"y"] {
+            let (record, mut bytes) = (event("ab", payload), Vec::new());
+            record.write(&mut bytes);
+            assert_eq!(batch.put_written(&bytes), other.put(record));
+        }
+        assert_eq!(batch, other);
+        assert_eq!((batch.records(), batch.too_long()), (5, 1));
     }
 
     #[test]

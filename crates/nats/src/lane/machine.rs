@@ -9,7 +9,7 @@
 //! One batch is under way at a time. More would have to be published before it is known what the stream's last message is: then the condition could not be set, and with an answer lost it would be up to
 //! the stream's duplicate window whether something is in it twice, and up to its leaders whether the order is kept. A longer way is made good by longer batches, and by more lanes.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use super::{
     backlog::{Backlog, Held, Place},
@@ -147,13 +147,14 @@ pub struct Lane {
     gap: Option<Told>,
     /// Bytes of a message that the server takes.
     message_bytes_max: usize,
-    /// Since when something waits that is in no batch.
-    waits_since: Option<Duration>,
-    /// How much, as far as it was said.
-    waiting_bytes: usize,
+    /// Since when how many bytes wait that are in no batch, as far as it was said.
+    waiting: VecDeque<(Duration, usize)>,
     /// Refusals since the last acknowledgement.
     refusals: u32,
 }
+
+/// Times that are told apart of what waits; what comes behind them counts as come with the last one.
+const GROWTHS_MAX: usize = 64;
 
 /// Bytes of a message that are not its batch's: its line and its headers, which have three subjects and the stream's name.
 const ENVELOPE_BYTES_MAX: usize = 4 * SUBJECT_BYTES_MAX + 512;
@@ -169,8 +170,7 @@ impl Lane {
             batch: None,
             gap: None,
             message_bytes_max: usize::MAX,
-            waits_since: None,
-            waiting_bytes: 0,
+            waiting: VecDeque::new(),
             refusals: 0,
         }
     }
@@ -193,10 +193,25 @@ impl Lane {
         self.state = State::Away;
     }
 
-    /// The backlog has grown by so many bytes.
-    pub fn grown(&mut self, bytes: usize, now: Duration) {
-        self.waits_since.get_or_insert(now);
-        self.waiting_bytes = self.waiting_bytes.saturating_add(bytes);
+    /// The backlog has grown by so many bytes, which have come since this time. Times ascend.
+    pub fn grown(&mut self, bytes: usize, since: Duration) {
+        let is_full = self.waiting.len() == GROWTHS_MAX;
+        match self.waiting.back_mut() {
+            Some((at, waiting)) if is_full || *at == since => *waiting = waiting.saturating_add(bytes),
+            _ => self.waiting.push_back((since, bytes)),
+        }
+    }
+
+    /// So many bytes of what waits are in a batch.
+    fn taken(&mut self, mut bytes: usize) {
+        while let Some((_, waiting)) = self.waiting.front_mut() {
+            if *waiting > bytes {
+                *waiting -= bytes;
+                return;
+            }
+            bytes -= *waiting;
+            self.waiting.pop_front();
+        }
     }
 
     /// What is to be done now. Ask and Publish count as done.
@@ -217,11 +232,13 @@ impl Lane {
         if self.batch.is_none() {
             let next = self.next.expect("the stream was asked");
             if next >= backlog.end() {
-                (self.waits_since, self.waiting_bytes) = (None, 0);
+                self.waiting.clear();
                 return Step::Wait(None);
             }
-            let due = self.waits_since.map_or(now, |since| since + self.terms.batch_wait_max);
-            if due > now && self.waiting_bytes < self.batch_bytes_max() {
+            // What nobody has spoken of has waited: it was there before this lane, or its batch was refused.
+            let due = self.waiting.front().map_or(now, |(since, _)| *since + self.terms.batch_wait_max);
+            let waiting_bytes = || self.waiting.iter().map(|(_, bytes)| bytes).sum::<usize>();
+            if due > now && waiting_bytes() < self.batch_bytes_max() {
                 return Step::Wait(Some(due));
             }
             let mut batch = Batch::new(self.batch_bytes_max());
@@ -231,9 +248,7 @@ impl Lane {
                 told.push(Told::TooLong(batch.too_long()));
             }
             let identity = Identity { epoch: self.terms.epoch, first: next, last: next + batch.records() - 1 };
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(batch.bytes().len());
-            // What is left has waited already, or has come just now: nobody knows, so it goes with the next batch.
-            self.waits_since = None;
+            self.taken(batch.bytes().len());
             self.batch = Some((identity, batch));
         }
         self.state = State::Sent;

@@ -96,6 +96,24 @@ fn a_batch_goes_when_it_is_full_or_its_first_event_has_waited() {
 }
 
 #[test]
+fn what_a_full_batch_leaves_waits_since_it_came() {
+    let mut backlog = MemoryBacklog::new(1, 1 << 20);
+    let mut lane = asked(&mut backlog);
+    found(&mut lane, None, &mut backlog);
+    (0..2).for_each(|_| put(&mut lane, &mut backlog, 1900, MS));
+    put(&mut lane, &mut backlog, 1900, 5 * MS);
+    assert_eq!(step(&mut lane, &mut backlog, 5 * MS), Step::Publish, "it is full");
+    ends(&mut lane, ack(9), &mut backlog, 6 * MS);
+    assert_eq!(step(&mut lane, &mut backlog, 6 * MS), Step::Wait(Some(15 * MS)));
+    (0..2).for_each(|_| put(&mut lane, &mut backlog, 1900, 9 * MS));
+    assert_eq!(step(&mut lane, &mut backlog, 9 * MS), Step::Publish, "it is full again");
+    ends(&mut lane, ack(10), &mut backlog, 10 * MS);
+    assert_eq!(step(&mut lane, &mut backlog, 10 * MS), Step::Wait(Some(19 * MS)));
+    assert_eq!(step(&mut lane, &mut backlog, 19 * MS), Step::Publish);
+    assert_eq!(ends(&mut lane, ack(11), &mut backlog, 20 * MS), [Told::Stored { through: 5, records: 1, is_duplicate: false }]);
+}
+
+#[test]
 fn it_goes_on_behind_what_the_stream_has_of_its_epoch() {
     for (what, last, told, sequence) in [
         ("nothing", None, Told::Resumed(1), "0"),
