@@ -26,6 +26,14 @@ pub use self::{
     wakeup::{Comparison, Figures, WakeUps},
 };
 
+/// Has the calling thread, which works for nobody who waits, run behind the others of its machine.
+///
+/// # Errors
+/// The system refuses.
+pub fn stand_behind() -> io::Result<()> {
+    ThreadId::current().schedule(Policy::Behind)
+}
+
 /// How long wake-ups are measured.
 pub const MEASURE: Duration = Duration::from_millis(1_500);
 

@@ -22,6 +22,8 @@ pub enum Policy {
     Default,
     /// In turn with all others, and in front of them as long as it uses little (`SCHED_OTHER` with a nice value of -20). Threads that it starts are ordinary ones.
     Preferred,
+    /// In turn with all others, and behind them (`SCHED_OTHER` with a nice value of 10): a tenth of their share where they want all of it.
+    Behind,
     /// When no other thread wants to run (`SCHED_IDLE`).
     Idle,
     /// In front of all that have a lower priority, 1 to 99, until it waits (`SCHED_FIFO`). Threads that it starts are ordinary ones.
@@ -32,7 +34,7 @@ impl Policy {
     /// As a real-time thread; 0 of an ordinary one.
     pub fn priority(self) -> u8 {
         match self {
-            Self::Default | Self::Preferred | Self::Idle => 0,
+            Self::Default | Self::Preferred | Self::Behind | Self::Idle => 0,
             Self::Fifo(priority) => priority,
         }
     }
@@ -40,6 +42,9 @@ impl Policy {
 
 /// The nice value of threads that go in front of other ordinary ones.
 const NICE_FIRST: i32 = -20;
+
+/// That of threads that others go in front of.
+const NICE_BEHIND: i32 = 10;
 
 /// A thread of this process, as the kernel names it; another one may have the number when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +59,7 @@ impl ThreadId {
     /// Has it scheduled so.
     pub fn schedule(self, policy: Policy) -> io::Result<()> {
         let (number, priority) = match policy {
-            Policy::Default => (libc::SCHED_OTHER, 0),
+            Policy::Default | Policy::Behind => (libc::SCHED_OTHER, 0),
             Policy::Preferred => (libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0),
             Policy::Idle => (libc::SCHED_IDLE, 0),
             Policy::Fifo(priority) => (libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, i32::from(priority)),
@@ -62,7 +67,11 @@ impl ThreadId {
         let parameter = libc::sched_param { sched_priority: priority };
         // SAFETY: the kernel reads the parameter, which lives until the call returns, and writes no memory of ours.
         Errno::result(unsafe { libc::sched_setscheduler(self.0.as_raw(), number, &raw const parameter) })?;
-        let nice = if policy == Policy::Preferred { NICE_FIRST } else { 0 };
+        let nice = match policy {
+            Policy::Preferred => NICE_FIRST,
+            Policy::Behind => NICE_BEHIND,
+            _ => 0,
+        };
         // SAFETY: the call takes numbers only. Of a process it would set all threads; a thread's number names that thread.
         Ok(Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, self.0.as_raw().cast_unsigned(), nice) }).map(drop)?)
     }
@@ -244,6 +253,15 @@ mod tests {
         .unwrap();
         assert_eq!((may.is_ok(), child), (Rights::of_this_process().has_sys_nice, 0));
         assert_eq!(own, (libc::SCHED_OTHER as u32, if may.is_ok() { NICE_FIRST } else { 0 }));
+    }
+
+    #[test]
+    fn a_thread_may_stand_behind_others_without_any_right() {
+        let own = std::thread::spawn(|| {
+            ThreadId::current().schedule(Policy::Behind).unwrap();
+            (scheduled().0, nice())
+        });
+        assert_eq!(own.join().unwrap(), (libc::SCHED_OTHER as u32, NICE_BEHIND));
     }
 
     #[test]
