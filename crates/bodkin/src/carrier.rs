@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bodkin_broker::graph::placement::KEPT_MAX;
 use bodkin_client::realtime::{
     Beginning, Brokers, RealtimeSubscriber, SessionReport, SubscribedTopic, SubscriberConfig, SubscriberReport, Subscription,
 };
@@ -19,8 +20,6 @@ const TURN_MAX: Duration = Duration::from_millis(20);
 const FULL_PAUSE: Duration = Duration::from_millis(1);
 /// In front of the next attempt to subscribe to a topic that was refused, which the other edge may not know yet.
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
-/// The edge that makes them keeps the events of a topic with a bound on losses for so long while this one is away.
-const WAIT: Duration = Duration::from_secs(30);
 /// Events of each publisher behind which it is known what has come.
 const WINDOW_EVENTS: u32 = 4_096;
 /// Pairs of topic and publisher on one link.
@@ -75,7 +74,7 @@ impl<'l> Carrier<'l> {
             let subscription = Subscription {
                 loss_tolerance: None,
                 deadline: None,
-                required_for: topic.loss_tolerance.map(|_| WAIT),
+                required_for: topic.loss_tolerance.map(|_| KEPT_MAX),
                 beginning: Beginning::Present,
             };
             subscriber.subscribe(&topic.topic, subscription)

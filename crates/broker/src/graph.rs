@@ -22,7 +22,7 @@ mod testing;
 mod unshared;
 
 pub use self::{
-    carried::Carried,
+    carried::{Arrival, Carried},
     cover::{Cover, RUNS_MAX, Taken},
     operator::{Emission, Event, Fault, Inputs, Operator, StateError},
     order::{Cycle, order},

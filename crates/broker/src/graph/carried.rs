@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Graph, SupplierId, Taken};
-use crate::event::{Incarnation, PublisherId, Sequence};
+use super::{Cover, Graph, SupplierId, Taken};
+use crate::{
+    event::{Incarnation, PublisherId, Sequence},
+    time::Instant,
+};
 
 /// Runs of publishers that are told apart for each supplier; of one more the oldest is forgotten.
 const RUNS_MAX: usize = 256;
@@ -17,7 +20,33 @@ pub struct Carried {
     inherited: BTreeMap<Run, Sequence>,
 }
 
+/// What becomes of an event that has come over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The graph is to take it; otherwise it has had it before.
+    pub is_new: bool,
+    /// Nobody needs it any more where it was made, so that it is acknowledged at once. Otherwise a checkpoint that has arrived does that.
+    pub is_safe: bool,
+}
+
 impl Carried {
+    /// Notes an event that has come over a link, and says what becomes of it. In a pair (`cover`) it is safe when the Backup has it in a checkpoint, whether this deployment has taken it, the one before,
+    /// or the leader before; where there is no pair it is when it has come.
+    pub fn arrive(&mut self, cover: Option<&mut Cover>, now: Instant, event: &Taken) -> Arrival {
+        let Taken { supplier, publisher, incarnation, through } = *event;
+        let was_taken = self.has(event) || cover.as_ref().is_some_and(|cover| cover.has(supplier, publisher, incarnation, through));
+        if !was_taken {
+            self.take(event);
+        }
+        let waits = match cover {
+            // The checkpoint that is due has it, if none that has arrived does.
+            Some(cover) if was_taken => cover.owes(event),
+            Some(cover) => cover.take(now, *event),
+            None => false,
+        };
+        Arrival { is_new: !was_taken, is_safe: !waits }
+    }
+
     /// Whether the deployment before has taken an event.
     pub fn has(&self, event: &Taken) -> bool {
         self.inherited.get(&run(event)).is_some_and(|through| event.through <= *through)
@@ -101,6 +130,32 @@ mod tests {
         own.inherit(&graph(["B", "C"]), &graph(["A", "B"]), &before);
         assert!(own.has(&event(0, 1, 5)) && own.has(&event(0, 1, 1)));
         assert!(!own.has(&event(0, 1, 6)) && !own.has(&event(0, 2, 1)) && !own.has(&event(1, 1, 5)));
+    }
+
+    #[test]
+    fn what_has_come_is_safe_at_once_without_a_pair_and_by_a_checkpoint_that_has_arrived_in_one() {
+        let (mut carried, mut cover, now) = (Carried::default(), Cover::new([8], 100), Instant::default());
+        assert_eq!(carried.arrive(None, now, &event(0, 1, 1)), Arrival { is_new: true, is_safe: true });
+        assert_eq!(carried.arrive(Some(&mut cover), now, &event(0, 1, 2)), Arrival { is_new: true, is_safe: false });
+        let mut next = Carried::default();
+        next.inherit(&graph(["A", "B"]), &graph(["A", "B"]), &carried);
+        let again = |next: &mut Carried, cover: &mut Cover| next.arrive(Some(cover), now, &event(0, 1, 2));
+        assert_eq!(again(&mut next, &mut cover), Arrival { is_new: false, is_safe: false }, "the checkpoint that has it is due");
+        cover.sent();
+        assert_eq!(again(&mut next, &mut cover), Arrival { is_new: false, is_safe: false }, "and under way");
+        let mut told = Vec::new();
+        cover.arrived(&mut told);
+        assert_eq!(told, [event(0, 1, 2)]);
+        assert_eq!(again(&mut next, &mut cover), Arrival { is_new: false, is_safe: true });
+    }
+
+    #[test]
+    fn what_the_leader_before_had_in_its_checkpoint_is_passed_over_and_safe() {
+        let (mut carried, mut cover) = (Carried::default(), Cover::new([8], 100));
+        cover.inherit(&[event(0, 1, 5)]);
+        let mut arrive = |through| carried.arrive(Some(&mut cover), Instant::default(), &event(0, 1, through));
+        assert_eq!(arrive(5), Arrival { is_new: false, is_safe: true });
+        assert_eq!(arrive(6), Arrival { is_new: true, is_safe: false });
     }
 
     #[test]

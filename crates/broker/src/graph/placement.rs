@@ -9,7 +9,7 @@ pub mod bound;
 pub mod origin;
 pub mod suggestion;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     response::{Workers, period_and_jitter},
@@ -22,6 +22,10 @@ use crate::{
 
 /// Edges that a graph may be placed on.
 pub const EDGES_MAX: usize = 16;
+
+/// For so long an edge keeps what another one needs and has not got: while that is away, for a graph that is to go on at another node, and while an operator moves. It is one time for all of them, for whoever
+/// keeps for a shorter time than the others decides alone what is lost; it is long beside the start of an edge that was killed, and short beside what `retention` and memory have room for.
+pub const KEPT_MAX: Duration = Duration::from_secs(30);
 
 /// An edge of a placed graph, from 0 in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

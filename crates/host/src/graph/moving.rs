@@ -10,13 +10,11 @@ use std::{
     time::Duration,
 };
 
-use bodkin_broker::graph::handover::Handover;
+use bodkin_broker::graph::{handover::Handover, placement::KEPT_MAX};
 use bodkin_operators::{base64, file::GraphFile};
 
 use super::{DeclaredGraph, Deployer, EdgeLink, LinkState, deployment::hears};
 
-/// What is prepared is let go behind this time: whoever moves an operator has said long before what becomes of it.
-pub const PREPARED_MAX: Duration = Duration::from_secs(10);
 /// How long links may take until they are up.
 const LINKS_UP_MAX: Duration = Duration::from_secs(3);
 const LINKS_LOOK: Duration = Duration::from_millis(5);
@@ -114,7 +112,8 @@ impl Deployer {
         locked(&self.moves.prepared).insert(graph.clone(), prepared.clone());
         let own = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(PREPARED_MAX).await;
+            // As long as every other edge keeps what waits: if the operator has gone, none of that is missing where it comes.
+            tokio::time::sleep(KEPT_MAX).await;
             own.let_go(&graph, Some(&prepared));
         });
         Ok(())

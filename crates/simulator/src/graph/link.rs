@@ -1,7 +1,9 @@
 //! A link between two edges of a graph: the shard of the edge that makes a topic, a connection that breaks, and the edge that fetches it, whose graph is deployed anew at any instant.
 //!
 //! The topic has L = 0, and the other edge is a required subscriber. What is promised: the graph there takes every event once and in order, through broken connections, through new deployments that go on with
-//! its states, and however late it acknowledges; and in the end nobody keeps anything.
+//! its states, and however late it acknowledges; where the other edge is a pair, through the death of its leader at any instant, too ([`pair`]); and in the end nobody keeps anything.
+
+mod pair;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,6 +19,7 @@ use bodkin_broker::{
 };
 use bodkin_operators::{catalogue::KINDS, file};
 
+use self::pair::Protection;
 use super::{Broken, GraphViolation, leader::terms};
 use crate::random::Random;
 
@@ -39,6 +42,17 @@ pub enum LinkFlaw {
     Forgets,
     /// It acknowledges what has come, and not what its graph has taken.
     AcknowledgesEarly,
+    /// A pair acknowledges what its graph has taken, and does not wait for the checkpoint.
+    AcknowledgesUnsafe,
+}
+
+/// What the edge that fetches is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetching {
+    /// One node: it is not killed.
+    Alone,
+    /// A pair, whose leader dies at any instant at which the Backup may lead.
+    Pair,
 }
 
 /// What a run has seen.
@@ -54,6 +68,10 @@ pub struct LinkTally {
     pub duplicates: u64,
     /// Events that were brought again to a deployment, and passed over.
     pub passed_over: u64,
+    /// Leaders of the pair that died.
+    pub crashes: u64,
+    /// Of these, with events that were taken and in no checkpoint of the Backup's.
+    pub crashes_with_unsafe: u64,
 }
 
 /// What goes to the edge that makes the topic.
@@ -83,13 +101,15 @@ struct Edges {
     acknowledged: BTreeMap<(PublisherId, Incarnation), Sequence>,
     graph: Graph,
     carried: Carried,
+    /// In a pair.
+    protection: Option<Protection>,
     /// What the graph has taken.
     taken: Vec<u64>,
     outputs: Vec<Output>,
 }
 
 impl Edges {
-    fn new(flaw: Option<LinkFlaw>) -> Self {
+    fn new(fetching: Fetching, flaw: Option<LinkFlaw>) -> Self {
         let mut press = Shard::new(Incarnation(1), LIMITS);
         let topic = press.admit(TOPIC, terms(TOPIC)).expect("there is room");
         let mut outputs = Vec::new();
@@ -118,6 +138,7 @@ impl Edges {
             acknowledged: BTreeMap::new(),
             graph: file.graph,
             carried: Carried::default(),
+            protection: (fetching == Fetching::Pair).then(Protection::default),
             taken: Vec::new(),
             outputs,
         }
@@ -126,7 +147,8 @@ impl Edges {
     fn act(&mut self, random: &mut Random) -> Result<(), Broken> {
         self.now += 1 + random.below(10);
         let most = random.below(5);
-        match random.below(16) {
+        let kinds = if self.protection.is_some() { 26 } else { 16 };
+        match random.below(kinds) {
             0..=3 => self.publish()?,
             4..=6 => self.work(most),
             7..=8 => self.bring(most)?,
@@ -135,6 +157,12 @@ impl Edges {
             12 => self.hear(most),
             13 => self.cut(),
             14 => self.connect(),
+            16 => self.send_checkpoint(),
+            17 => self.bring_checkpoint(),
+            18 => self.hear_backup(),
+            19 => self.backup_changes(random.chance(1, 4)),
+            20..=21 => self.crash(),
+            22..=25 => self.work_over_the_link()?,
             _ if random.chance(1, 3) => self.deploy(),
             _ => {}
         }
@@ -197,18 +225,22 @@ impl Edges {
             let publisher =
                 origin::arrived(bodkin_broker::graph::placement::EdgeId::of(0), 2, header.publisher).map_err(|error| error.to_string())?;
             let taken = Taken { supplier: SupplierId::of(0), publisher, incarnation: header.incarnation, through: header.sequence };
-            if self.carried.has(&taken) {
-                self.tally.passed_over += 1;
-            } else {
-                self.carried.take(&taken);
+            let cover = self.protection.as_mut().map(|protection| &mut protection.cover);
+            let came = self.carried.arrive(cover, at(self.now), &taken);
+            if came.is_new {
                 let expected = self.taken.len() as u64 + 1;
                 if header.sequence.0 != expected {
                     return Err(format!("the graph takes event {}, where {expected} is next", header.sequence.0));
                 }
                 self.taken.push(header.sequence.0);
+            } else {
+                self.tally.passed_over += 1;
             }
-            self.owed.push_back(header.sequence);
+            if came.is_safe || self.flaw == Some(LinkFlaw::AcknowledgesUnsafe) {
+                self.owed.push_back(header.sequence);
+            }
         }
+        self.let_go();
         Ok(())
     }
 
@@ -268,17 +300,36 @@ impl Edges {
 
     /// The graph of the office is deployed anew, with its states: a new session, a new subscriber.
     fn deploy(&mut self) {
-        self.cut();
         self.tally.deployments += 1;
+        self.begin_anew();
+        let before = std::mem::take(&mut self.carried);
+        if self.flaw != Some(LinkFlaw::Forgets) {
+            self.carried.inherit(&self.graph, &self.graph, &before);
+        }
+        if let Some(protection) = &mut self.protection {
+            protection.succeed();
+        }
+    }
+
+    /// A deployment or a leader begins: nothing of what was under way to the one before is known here.
+    fn begin_anew(&mut self) {
+        self.cut();
         self.inbox.clear();
         self.owed.clear();
         self.acknowledged.clear();
         self.subscriber = Subscriber::new(CONFIG);
         self.topic_key = self.subscriber.subscribe(Some(0), Beginning::Present);
-        let before = std::mem::take(&mut self.carried);
-        if self.flaw != Some(LinkFlaw::Forgets) {
-            self.carried.inherit(&self.graph, &self.graph, &before);
-        }
+    }
+
+    /// Everything that is under way over the link comes to its end, and what is taken by that is acknowledged as far as it may be.
+    fn work_over_the_link(&mut self) -> Result<(), Broken> {
+        self.hear(u64::MAX);
+        self.work(64);
+        self.bring(u64::MAX)?;
+        self.take(u64::MAX)?;
+        self.acknowledge(u64::MAX);
+        self.hear(u64::MAX);
+        Ok(())
     }
 
     /// Until nothing is left to be done.
@@ -286,11 +337,10 @@ impl Edges {
         self.connect();
         for _ in 0..64 {
             self.now += 100;
-            self.hear(u64::MAX);
-            self.work(64);
-            self.bring(u64::MAX)?;
-            self.take(u64::MAX)?;
-            self.acknowledge(u64::MAX);
+            self.work_over_the_link()?;
+            self.send_checkpoint();
+            self.bring_checkpoint();
+            self.hear_backup();
         }
         let kept = self.press.kept();
         if self.taken.len() as u64 != self.tally.published || kept != 0 {
@@ -310,13 +360,13 @@ fn at(now: u64) -> Instant {
 }
 
 /// Runs a link for so many steps, and then until nothing is left to be done.
-pub fn run(seed: u64, steps: u32) -> Result<LinkTally, GraphViolation> {
-    run_with(seed, steps, None)
+pub fn run(seed: u64, steps: u32, fetching: Fetching) -> Result<LinkTally, GraphViolation> {
+    run_with(seed, steps, fetching, None)
 }
 
 /// The same with an edge that does something wrong, which is to be found.
-pub fn run_with(seed: u64, steps: u32, flaw: Option<LinkFlaw>) -> Result<LinkTally, GraphViolation> {
-    let (mut random, mut edges) = (Random::new(seed), Edges::new(flaw));
+pub fn run_with(seed: u64, steps: u32, fetching: Fetching, flaw: Option<LinkFlaw>) -> Result<LinkTally, GraphViolation> {
+    let (mut random, mut edges) = (Random::new(seed), Edges::new(fetching, flaw));
     for step in 0..steps {
         edges.act(&mut random).map_err(|what| GraphViolation { seed, step, what })?;
     }
@@ -328,32 +378,50 @@ pub fn run_with(seed: u64, steps: u32, flaw: Option<LinkFlaw>) -> Result<LinkTal
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_event_is_taken_once_and_in_order_through_cuts_and_deployments() {
+    fn all(fetching: Fetching) -> LinkTally {
         let mut all = LinkTally::default();
         for seed in 0..500 {
-            let tally = run(seed, 400).unwrap_or_else(|violation| panic!("{violation}"));
+            let tally = run(seed, 400, fetching).unwrap_or_else(|violation| panic!("{violation}"));
             all.published += tally.published;
             all.cuts += tally.cuts;
             all.deployments += tally.deployments;
             all.duplicates += tally.duplicates;
             all.passed_over += tally.passed_over;
+            all.crashes += tally.crashes;
+            all.crashes_with_unsafe += tally.crashes_with_unsafe;
         }
+        all
+    }
+
+    #[test]
+    fn every_event_is_taken_once_and_in_order_through_cuts_and_deployments() {
+        let all = all(Fetching::Alone);
         assert!(all.published > 5_000 && all.cuts > 1_000 && all.deployments > 1_000, "{all:?}");
         assert!(all.duplicates > 100 && all.passed_over > 100, "both ways of knowing an event are used: {all:?}");
     }
 
     #[test]
+    fn every_event_is_taken_once_and_in_order_through_the_deaths_of_a_pairs_leaders() {
+        let all = all(Fetching::Pair);
+        assert!(all.published > 3_000 && all.cuts > 1_000 && all.deployments > 1_000, "{all:?}");
+        assert!(all.crashes > 500 && all.crashes_with_unsafe > 100, "{all:?}");
+    }
+
+    #[test]
     fn a_seed_repeats_its_run() {
-        assert_eq!(run(5, 300), run(5, 300));
-        assert_ne!(run(5, 300), run(6, 300));
+        assert_eq!(run(5, 300, Fetching::Pair), run(5, 300, Fetching::Pair));
+        assert_ne!(run(5, 300, Fetching::Alone), run(6, 300, Fetching::Alone));
     }
 
     #[test]
     fn what_an_edge_does_wrong_is_found() {
-        for flaw in [LinkFlaw::Forgets, LinkFlaw::AcknowledgesEarly] {
+        for (fetching, flaw) in [
+            (Fetching::Alone, LinkFlaw::Forgets),
+            (Fetching::Alone, LinkFlaw::AcknowledgesEarly),
+            (Fetching::Pair, LinkFlaw::AcknowledgesUnsafe),
+        ] {
             let found: Vec<String> =
-                (0..100).filter_map(|seed| run_with(seed, 400, Some(flaw)).err()).map(|violation| violation.what).collect();
+                (0..100).filter_map(|seed| run_with(seed, 400, fetching, Some(flaw)).err()).map(|violation| violation.what).collect();
             assert!(found.iter().any(|what| what.contains("is next")), "{flaw:?} is not found as such: {found:?}");
         }
     }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use bodkin_broker::graph::placement::KEPT_MAX;
 use bodkin_client::{
     CallError, Monitor,
     answer::{GraphMove, MoveForm},
@@ -23,8 +24,6 @@ use crate::{
     },
 };
 
-/// How long the command tries to bring a move to its end that is committed: longer than an edge needs to start.
-const FINISHING_MAX: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is moved, and where the edges answer.
@@ -142,9 +141,9 @@ impl Edges {
         }
     }
 
-    /// Has an edge run the new version, prepared anew if it does not know of it any more.
+    /// Has an edge run the new version, prepared anew if it does not know of it any more; for as long as what it needs is kept for it elsewhere.
     async fn finish(&self, edge: &str, form: &MoveForm) -> Result<(), CallError> {
-        let until = Instant::now() + FINISHING_MAX;
+        let until = Instant::now() + KEPT_MAX;
         loop {
             let finished = match self.others[edge].move_operator(&step(form, "finish")).await {
                 Err(CallError::Problem(_)) => match self.prepare(edge, form).await {

@@ -6,7 +6,7 @@ use bodkin_broker::{EventId, Sequence};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use super::nodes::{Node, Pair};
+use super::nodes::{Node, Pair, Relay};
 use crate::commands::edges::TWO;
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
@@ -43,6 +43,8 @@ struct Line {
     press: Cloud,
     backup: Node,
     primary: Node,
+    /// Between the nodes of the pair.
+    channel: Relay,
     _place: TempDir,
     _pair: Pair,
     _witness: Node,
@@ -60,10 +62,15 @@ impl Line {
         let press = Launch::new().flags(["--config", &config, "--graphs", &file, "--edge", "press"]).start();
         press.register_system("sensor", 1);
         let keys = format!("graphs = [\"{file}\"]\nedge = \"office\"\nedges = [\"press={}\"]\n", address(&press));
-        let (pair, witness, backup, primary) = Pair::protected_with(&keys, MEANS);
+        let mut pair = Pair::with(&keys, MEANS);
+        let (witness, backup) = (pair.witness(), pair.backup());
+        let channel = Relay::to(backup.pair_address());
+        let mut primary = pair.primary_by(channel.address);
+        primary.served();
+        primary.protected(true);
         let is_up = || primary.gauge("bodkin_graph_link_up{graph=\"line\",edge=\"press\",topic=\"OVER-SMOOTH\"}") == 1;
         assert!(eventually(is_up), "{}", primary.said());
-        Self { press, backup, primary, _place: place, _pair: pair, _witness: witness }
+        Self { press, backup, primary, channel, _place: place, _pair: pair, _witness: witness }
     }
 
     fn publish(&self, value: u64, pause: Duration) {
@@ -103,13 +110,15 @@ fn what_is_in_no_checkpoint_is_not_acknowledged_so_that_a_killed_leader_loses_no
     let before = means(&line.primary);
     (1..=SAFE).for_each(|value| line.publish(value, Duration::from_millis(25)));
     before.wait_for(SAFE as usize);
-    // From here on no checkpoint arrives: what the leader takes is nowhere else when it is killed.
-    line.backup.signal(Signal::SIGSTOP);
+    // From here on no checkpoint arrives: what the leader takes is nowhere else when it is killed. The nodes notice by the silence, which is longer than this takes.
+    line.channel.cut(true);
     (SAFE + 1..=SAFE + 5).for_each(|value| line.publish(value, Duration::from_millis(10)));
+    let taken = || line.primary.gauge("bodkin_graph_taken_total{graph=\"line\"}");
+    assert!(eventually(|| taken() == SAFE + 5), "{} are taken", taken());
     // Longer than an acknowledgement that did not wait would take.
     thread::sleep(Duration::from_millis(120));
+    assert!(line.primary.gauge("bodkin_pair_protected") == 1, "the Backup may still lead");
     line.primary.signal(Signal::SIGKILL);
-    line.backup.signal(Signal::SIGCONT);
     (SAFE + 6..=EVENTS).for_each(|value| line.publish(value, Duration::from_millis(10)));
     line.backup.served();
     let behind = means(&line.backup);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bodkin_arrowhead::publication::JsonText;
 use bodkin_broker::{EventId, graph::Taken};
 
-use super::{Deployed, Shard};
+use super::{Deployed, Shard, keep::Keeping};
 use crate::graph::{CarriedEvent, EdgeLink};
 
 impl Shard {
@@ -41,22 +41,14 @@ impl Shard {
         let supplier = link.topics[event.topic].supplier;
         let (publisher, incarnation, sequence) = (event.publisher, event.header.incarnation, event.header.sequence);
         let taken = Taken { supplier, publisher, incarnation, through: sequence };
-        let is_had = deployment.carried().has(&taken)
-            || keeping.as_ref().is_some_and(|keeping| keeping.has(supplier, publisher, incarnation, sequence));
-        if !is_had {
+        let came = deployment.carried().arrive(keeping.as_mut().map(Keeping::cover), now, &taken);
+        if came.is_new {
             let id = EventId { publisher, incarnation, topic: suppliers[supplier.index()], sequence };
             let mut literal = String::new();
             let payload = JsonText::write(&event.payload, &mut literal);
             deployment.take_in(now_ns, supplier, (id, event.header.created_utc_ns), payload, event.cause.as_ref());
-            deployment.carried().take(&taken);
         }
-        // One that was taken before is safe with the checkpoint that is due, if it is not yet.
-        let is_tracked = match keeping {
-            Some(keeping) if is_had => keeping.owes(&taken),
-            Some(keeping) => keeping.take(now, taken),
-            None => false,
-        };
-        if !is_tracked {
+        if came.is_safe {
             link.acknowledge(supplier, publisher, incarnation, sequence);
         }
         self.let_graphs_go();

@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 
 use bodkin_broker::{
-    Attachment, BackupStanding, EventId, Incarnation, Input, Overflow, PublisherId, Sequence, StreamIdentity, SubscriptionKey, TopicId,
-    Work,
-    graph::{Cover, SupplierId, Taken, checkpoint::Checkpoint},
+    Attachment, BackupStanding, EventId, Input, Overflow, StreamIdentity, SubscriptionKey, TopicId, Work,
+    graph::{Cover, SupplierId, Taken, checkpoint::Checkpoint, placement::KEPT_MAX},
     wire::{LINK_FRAME_BYTES_MAX, Replication, TEXT_BYTES_MAX, Watermark},
 };
 
@@ -28,8 +27,6 @@ const CHECKPOINT_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - TEXT_BYTES_MAX - 64;
 const LINK_BACKLOG: u64 = 8;
 /// When a checkpoint is tried again for which the channel had no room.
 const RETRY_AFTER_NS: u64 = 1_000_000;
-/// What is kept for a graph is kept for so long while it is not deployed, or its checkpoints do not arrive.
-const GRAPH_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What is kept for a graph that runs.
 pub(super) struct Keeping {
@@ -66,19 +63,14 @@ impl Keeping {
         self.keys[supplier].is_some()
     }
 
-    /// Whether the graph of the leader before has taken an event.
-    pub fn has(&self, supplier: SupplierId, publisher: PublisherId, incarnation: Incarnation, sequence: Sequence) -> bool {
-        self.cover.has(supplier, publisher, incarnation, sequence)
+    /// How far what was taken is at the Backup.
+    pub fn cover(&mut self) -> &mut Cover {
+        &mut self.cover
     }
 
-    /// Notes an event of a link, or one that was held; whether it is acknowledged later.
+    /// Notes an event that was held; whether it is acknowledged later.
     pub fn take(&mut self, now: bodkin_broker::Instant, event: Taken) -> bool {
         self.cover.take(now, event)
-    }
-
-    /// Whether an event that was taken is in no checkpoint that has arrived.
-    pub fn owes(&self, event: &Taken) -> bool {
-        self.cover.owes(event)
     }
 
     /// Notes an event of a supplier of which nothing is kept: the next checkpoint has what came of it.
@@ -142,7 +134,7 @@ impl Shard {
     fn subscribe_graph(&mut self, topic: &str, attachment: Attachment) -> Result<(TopicId, SubscriptionKey), bodkin_broker::ShardError> {
         let id = self.broker.topic(topic)?;
         let key = self.broker.subscribe(topic, Receiver::Graph, Overflow::Loses)?;
-        self.broker.keep_for(self.clock.broker(), key, GRAPH_WAIT, attachment);
+        self.broker.keep_for(self.clock.broker(), key, KEPT_MAX, attachment);
         Ok((id, key))
     }
 
@@ -249,7 +241,7 @@ impl Shard {
                 let watermarks = cover.taken().filter(|taken| taken.supplier == id);
                 let watermarks =
                     watermarks.map(|Taken { publisher, incarnation, through, .. }| Watermark { publisher, incarnation, through });
-                self.broker.keep_for(now, key, GRAPH_WAIT, Attachment::New);
+                self.broker.keep_for(now, key, KEPT_MAX, Attachment::New);
                 self.broker.attach(now, key, Receiver::Graph, watermarks, &mut self.outputs);
                 keys.push(Some(key));
                 continue;
@@ -455,7 +447,7 @@ impl Shard {
         for keeping in self.graphs.deployed.iter_mut().filter_map(|deployed| deployed.keeping.as_mut()) {
             keeping.cover.hasten();
             // Those that were not waited for any more are from now on.
-            keeping.keys.iter().flatten().for_each(|key| self.broker.keep_for(now, *key, GRAPH_WAIT, Attachment::New));
+            keeping.keys.iter().flatten().for_each(|key| self.broker.keep_for(now, *key, KEPT_MAX, Attachment::New));
         }
         self.send_checkpoints();
     }
