@@ -138,8 +138,8 @@ export const api = {
     flexibleRules: list<FlexibleRule>("/orchestrator/mgmt/store/flexible"),
     audit: (asked: { kind: string; caller: string; count: number; node: string }, stopped: AbortSignal) =>
         read<AuditLog>(`/api/v1/audit${query(asked)}`, stopped),
-    /** Of nodes that share a database. */
-    auditChains: list<AuditChain>("/api/v1/audit/chains"),
+    /** Of nodes that share a database. To check them takes the server some time, so they are asked for and not told. */
+    auditChains: (stopped: AbortSignal) => readList<AuditChain>("/api/v1/audit/chains", stopped),
 
     revoke: (serial: string) => send("POST", `/api/v1/certificates/${encodeURIComponent(serial)}/revoke`),
     handOver: async () => (await send("POST", "/api/v1/pair/hand-over")).json() as Promise<HandedOver>,

@@ -26,6 +26,7 @@ export interface NodeState {
     monitorPort: number;
     secure: boolean;
     release: string;
+    startedAt: string;
     seenAt: string;
     commit: number;
     clockAheadMs: number;
@@ -505,13 +506,16 @@ export interface AuditLog {
     cut?: boolean;
 }
 
+/** A node's audit log, as far as it was copied into the database that nodes share. */
 export interface AuditChain {
     node: string;
     whole: boolean;
     first: number;
     last: number;
     entries: number;
+    /** Entries that were never copied. */
     skipped: number;
+    /** Entries that are not copied yet. */
     behind: number;
     lastAt: string;
     wrong: string | null;

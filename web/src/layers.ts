@@ -36,8 +36,9 @@ export interface Drawing {
 export const BOX_HEIGHT_PX = 22;
 /** Between a box's side and its name. */
 export const INSET_PX = 8;
-/** Of a letter, as its font has it at the most in the mean of a name. */
-const [CAPITAL_PX, SMALL_PX] = [9, 7.5];
+/** Of a letter, as a broad font has it (DejaVu Sans, 13 px). */
+const [NARROW_PX, SMALL_PX, CAPITAL_PX, WIDE_PX] = [5.2, 8.4, 9.4, 13];
+const [NARROW, WIDE] = ["fijlrtI.,:;'/()- ", "mwMW"];
 const BOX_WIDTH_PX_MIN = 100;
 const ROW_PX = 26;
 /** Between two columns, for the lines. */
@@ -70,8 +71,11 @@ export const untangled = (columns: readonly (readonly Thing[])[], edges: readonl
 /** A name as a box has room for it. */
 export const cut = (name: string): string => (name.length > NAME_MAX ? `${name.slice(0, NAME_MAX - 1)}…` : name);
 
+const letterPx = (letter: string): number =>
+    NARROW.includes(letter) ? NARROW_PX : WIDE.includes(letter) ? WIDE_PX : letter === letter.toLowerCase() ? SMALL_PX : CAPITAL_PX;
+
 /** How broad a name is at the most, in pixels. */
-const breadth = (name: string): number => Math.ceil([...name].reduce((sum, letter) => sum + (letter === letter.toLowerCase() ? SMALL_PX : CAPITAL_PX), 0));
+const breadth = (name: string): number => Math.ceil([...name].reduce((sum, letter) => sum + letterPx(letter), 0));
 
 /** A line from the right side of a box to the left side of another. */
 const path = (from: Box, to: Box): string => {

@@ -12,7 +12,7 @@ export interface Validated {
 
 export type Content =
     | { kind: "net"; places: number; transitions: number; unit: string }
-    | { kind: "calibration"; machine: string; cores: number; loads: string[]; meanOffPercent: number; steps: Step[] }
+    | { kind: "calibration"; machine: string; cores: number; loads: string[]; meanOffPercent: number; steps: Step[]; leftOut: LeftOut[] }
     | { kind: "recording" }
     | { kind: "validation"; rows: Validated[] }
     | { kind: "other" };
@@ -22,6 +22,17 @@ export interface Step {
     of: "an event" | "an orchestration";
     name: string;
     meanUs: number;
+}
+
+/** A load of a calibration as a net of its other loads predicts it: times, and how much more than measured that is. */
+export interface LeftOut {
+    of: string;
+    /** Of a graph with the level of its results. */
+    load: string;
+    /** `null`: the others say nothing of it. */
+    predicted: { meanUs: number; meanOffPercent: number; p99Us: number; p99OffPercent: number } | null;
+    /** Why they do not. */
+    why: string | null;
 }
 
 type Fields = Record<string, unknown>;
@@ -54,6 +65,30 @@ const work = (events: unknown): Record<string, unknown> => {
     return isFields(costs) ? costs : {};
 };
 
+/** Kinds of loads as a calibration names them, and as they are told. */
+const LEFT_OUT_OF: readonly (readonly [string, string])[] = [
+    ["events", "events"],
+    ["orchestration", "orchestrations"],
+    ["intercloud", "orchestrations at another cloud"],
+    ["graph", "the graph's results"],
+];
+
+/** What a net of the other loads makes of one: a row each, of a graph one of each level. */
+const byOthers = (of: string, loaded: unknown): LeftOut[] => {
+    if (!isFields(loaded) || typeof loaded["load"] !== "string" || !isFields(loaded["by_others"])) return [];
+    const load = loaded["load"];
+    const { predicted, nothing } = loaded["by_others"];
+    if (typeof nothing === "string") return [{ of, load, predicted: null, why: nothing }];
+    return list(predicted).flatMap((off): LeftOut[] => {
+        if (!isFields(off)) return [];
+        const { level, mean_us: meanUs, mean_off_percent: meanOffPercent, p99_us: p99Us, p99_off_percent: p99OffPercent } = off;
+        if (typeof meanUs !== "number" || typeof meanOffPercent !== "number" || typeof p99Us !== "number" || typeof p99OffPercent !== "number") return [];
+        return [{ of, load: typeof level === "number" ? `${load}, level ${level}` : load, predicted: { meanUs, meanOffPercent, p99Us, p99OffPercent }, why: null }];
+    });
+};
+
+const leftOut = (kinds: unknown): LeftOut[] => (isFields(kinds) ? LEFT_OUT_OF.flatMap(([member, of]) => list(kinds[member]).flatMap((loaded) => byOthers(of, loaded))) : []);
+
 export const contentOf = (document: unknown): Content => {
     // A printed list has its rows at the top or below `data`.
     const rows = list(isFields(document) ? document["data"] : document).flatMap(validated);
@@ -61,7 +96,7 @@ export const contentOf = (document: unknown): Content => {
     if (!isFields(document)) return { kind: "other" };
     const { places, transitions, schema } = document;
     if (typeof schema === "string" && schema.startsWith("bodkin-calibration-")) {
-        const { machine, cores, loads, mean_off_percent: meanOffPercent, events, orchestration } = document;
+        const { machine, cores, loads, mean_off_percent: meanOffPercent, events, orchestration, left_out } = document;
         const asked = isFields(orchestration) ? list(orchestration["steps"]).map((step): [unknown, unknown] => [isFields(step) ? step["name"] : null, step]) : [];
         return {
             kind: "calibration",
@@ -70,6 +105,7 @@ export const contentOf = (document: unknown): Content => {
             loads: list(loads).map(String),
             meanOffPercent: Number(meanOffPercent ?? 0),
             steps: [...steps("an event", Object.entries(work(events)), "mean_us"), ...steps("an orchestration", asked, "work_us")],
+            leftOut: leftOut(left_out),
         };
     }
     if (typeof schema === "string" && schema.startsWith("bodkin-recording")) return { kind: "recording" };

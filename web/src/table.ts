@@ -49,11 +49,22 @@ export const reads = <Row>(row: Row, column: Column<Row>): string => {
     return column.text?.(row) ?? (column.unit !== undefined && Number.isInteger(value) ? count(value as number) : String(value ?? ""));
 };
 
-/** Columns that have numbers, by their keys. */
-export const numbers = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]): ReadonlySet<string> =>
-    new Set(columns.filter((column) => rows.some((row) => isNumber(column.of(row)))).map((column) => column.key));
+/** Columns that have numbers, by their keys; one that has a unit and no value yet will have them. */
+export const numbers = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]): ReadonlySet<string> => {
+    const hasNumbers = (column: Column<Row>): boolean => {
+        const values = rows.map(column.of);
+        return values.some(isNumber) || (column.unit !== undefined && values.every((value) => value == null));
+    };
+    return new Set(columns.filter(hasNumbers).map((column) => column.key));
+};
 
 const wordsOf = (wanted: string): readonly string[] => wanted.toLowerCase().split(/\s+/).filter((word) => word !== "");
+
+/** Whether every word that is wanted stands in a text, in any case. */
+export const hasWords = (text: string, wanted: string): boolean => {
+    const lower = text.toLowerCase();
+    return wordsOf(wanted).every((word) => lower.includes(word));
+};
 
 /** Finds rows in which every word stands, in any column and case. What they read as is gathered at the first search, and once; who goes on typing has those looked through that were found before. */
 export class Search<Row> {

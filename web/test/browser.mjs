@@ -162,7 +162,7 @@ await test("web_operators_cost_is_told", async () => {
     // A rate needs two readings.
     await page.waitForFunction((cell) => Number(cell.textContent) > 0, await operator.nth(2).elementHandle());
     // Two suppliers with 20 events a second each, on a machine that may be busy.
-    const told = await page.getByRole("region", { name: "Table of graphs" }).getByRole("row").nth(1).getByRole("cell").nth(4).textContent();
+    const told = await page.getByRole("region", { name: "Table of graphs" }).getByRole("row").nth(1).getByRole("cell").nth(2).textContent();
     expect(Number(told) > 2 && Number(told) < 100, `${told} events/s are taken`);
     expect((await operator.nth(0).textContent()).trim() === "both", "the operator's name");
     for (const cell of [3, 4]) expect(/µs|ms/.test(await operator.nth(cell).textContent()), `no time in ${await operator.allTextContents()}`);
@@ -236,12 +236,29 @@ await test("web_a_denial_is_explained_and_a_rule_ends_it", async () => {
     const row = page.getByRole("region", { name: "Table of rules" }).getByRole("row", { name: /display/ });
     await row.getByRole("button", { name: /^Remove/ }).click();
     await row.getByRole("button", { name: /^Really remove/ }).click();
-    await page.getByText(/^● Rule \d+ is removed\.$/).waitFor();
+    await page.getByText(/^● Rule \d+ is removed\. \d\d:\d\d:\d\d$/).waitFor();
     await explain("denied");
     await show(page, "audit?kind=change");
     await settle(page);
     const told = await page.getByRole("region", { name: "Table of entries" }).textContent();
     expect(told.includes("POST /authorization/mgmt/intracloud") && told.includes("DELETE /authorization/mgmt/intracloud/"), told.slice(0, 500));
+    await close();
+});
+
+await test("web_a_field_of_the_matrix_is_explained", async () => {
+    const { page, close } = await open();
+    await show(page, "authorization");
+    await settle(page);
+    const matrix = page.getByRole("region", { name: "Matrix of rules" });
+    const outcome = (word) => page.locator(".explanation > p .mark", { hasText: word }).waitFor();
+    await matrix.getByRole("row", { name: /^historian/ }).getByText("● may").click();
+    await outcome("granted");
+    expect(page.url().includes("consumer=historian") && page.url().includes("service=temperature") && page.url().includes("provider=sensor"), page.url());
+    // By keys: another consumer is in the question already.
+    await show(page, "authorization?consumer=display");
+    await settle(page);
+    await matrix.getByRole("button", { name: "temperature of sensor" }).press("Enter");
+    await outcome("denied");
     await close();
 });
 

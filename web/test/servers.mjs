@@ -8,7 +8,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { severeFindings } from "./pages.mjs";
+import { PAGES, severeFindings } from "./pages.mjs";
 import { place, start } from "./plant.mjs";
 import { expect, finish, test } from "./report.mjs";
 import { windows } from "./window.mjs";
@@ -86,9 +86,10 @@ else
             const told = await says(script, "Ctrl-C here stops everything");
             const process_of = (name) => Number(new RegExp(`^${name} +process (\\d+)`, "m").exec(told)[1]);
             const { open, show, settle } = windows(browser, `http://127.0.0.1:${8440 + offsets[0]}/`, PATIENCE_MS);
-            const { page, close } = await open();
+            const { page, said, close } = await open();
             await show(page, "overview");
             await settle(page);
+            await page.getByText("Nodes of this cloud share a database, and each of them serves it.").waitFor();
             const nodes = page.getByRole("region", { name: "Table of nodes" });
             await page.waitForFunction(() => [...document.querySelectorAll("td")].filter(({ textContent }) => textContent.includes("running")).length === 3);
             for (const offset of offsets) await nodes.getByRole("link", { name: `127.0.0.1:${8440 + offset}` }).waitFor();
@@ -103,6 +104,21 @@ else
             await crossing.locator("div", { hasText: /^Heard\s*5/ }).first().waitFor();
             await isUsable(page);
             await shoot(page, "nodes");
+            for (const name of PAGES) {
+                await show(page, name);
+                await settle(page);
+                expect((await page.locator(".state.lost").count()) === 0, `${name}: ${await page.locator(".why").allTextContents()}`);
+                expect(said.length === 0, `${name}: ${said.join("; ")}`);
+            }
+            await show(page, "audit?node=all");
+            await settle(page);
+            const logs = page.getByRole("region", { name: "Table of logs" });
+            for (const number of [1, 2, 3]) await logs.getByRole("row").nth(number).getByText("whole").waitFor();
+            await page.getByRole("region", { name: "Table of entries" }).getByRole("columnheader", { name: "Node" }).waitFor();
+            await isUsable(page);
+            await shoot(page, "nodes-audit");
+            await show(page, "overview");
+            await settle(page);
             process.kill(process_of("node 3"), "SIGKILL");
             await nodes.getByText("unreachable").waitFor();
             await page.getByText(/node of this cloud is silent|nodes of this cloud are silent/).waitFor();

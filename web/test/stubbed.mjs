@@ -19,10 +19,14 @@ const { open, show, settle, answerWith } = windows(browser, base, PATIENCE_MS);
 
 /** The overview as the cloud tells it, with these numbers besides. */
 const withNumbers = (more) => (overview) => ({ ...overview, numbers: { ...overview.numbers, ...more } });
-/** Nothing of these words is missing in what an element tells. */
+/** Sooner or later nothing of these words is missing in what an element tells. */
 const tells = async (element, words) => {
-    const told = (await element.innerText()).replaceAll(/\s+/g, " ");
-    for (const word of words) expect(told.includes(word), `“${word}” is not in: ${told}`);
+    for (const until = Date.now() + PATIENCE_MS; ; await new Promise((later) => setTimeout(later, 50))) {
+        const told = (await element.innerText()).replaceAll(/\s+/g, " ");
+        const missing = words.filter((word) => !told.includes(word));
+        if (missing.length === 0) return;
+        expect(Date.now() < until, `“${missing[0]}” is not in: ${told}`);
+    }
 };
 /** A page is as wide as its window, and axe finds nothing severe in it. */
 const isUsable = async (page, width) => {

@@ -18,6 +18,8 @@ const { waitMs, REFUSED_MS_MAX } = await load("backoff");
 const { contentOf } = await load("model");
 const { differing } = await load("report");
 const { troubles, TROUBLES } = await load("troubles");
+const { glance } = await load("audit");
+const { hasWords, numbers } = await load("table");
 
 const thing = (id) => ({ id, name: id.toUpperCase() });
 
@@ -138,6 +140,50 @@ await test("web_unit_a_calibration_tells_what_its_steps_cost", () => {
     ]);
     same(contentOf({ ...calibration, events: null, orchestration: 7 }).steps, []);
     same(contentOf({ schema: "bodkin-recording-1" }).kind, "recording");
+});
+
+await test("web_unit_a_calibration_tells_how_far_each_load_is_off_that_was_left_out", () => {
+    const off = (more) => ({ mean_us: 80, mean_off_percent: -12.5, p99_us: 200, p99_off_percent: 40, ...more });
+    const left_out = {
+        events: [{ load: "1x2", by_others: { predicted: [off({})] } }, { load: "4x4", by_others: { nothing: "no response" } }],
+        orchestration: [],
+        graph: [{ load: "50:1", by_others: { predicted: [off({ level: 0 }), off({ level: 1, mean_us: 90 })] } }, { load: "torn", by_others: { predicted: [{ mean_us: 1 }] } }],
+    };
+    const predicted = { meanUs: 80, meanOffPercent: -12.5, p99Us: 200, p99OffPercent: 40 };
+    same(contentOf({ schema: "bodkin-calibration-4", left_out }).leftOut, [
+        { of: "events", load: "1x2", predicted, why: null },
+        { of: "events", load: "4x4", predicted: null, why: "no response" },
+        { of: "the graph's results", load: "50:1, level 0", predicted, why: null },
+        { of: "the graph's results", load: "50:1, level 1", predicted: { ...predicted, meanUs: 90 }, why: null },
+    ]);
+    same(contentOf({ schema: "bodkin-calibration-3" }).leftOut, []);
+});
+
+await test("web_unit_an_audit_entry_tells_why_or_whose_it_is", () => {
+    same(glance({ caller: "x", why: "no such grant" }), "no such grant");
+    same(glance({ ledgerAt: 7, name: "press.hall", made: [1, 2], body: { id: 3 } }), "name press.hall, ledgerAt 7, made 2, body");
+    const long = glance({ file: "x".repeat(500) });
+    expect(long.length === 72 && long.endsWith("…"), long);
+});
+
+await test("web_unit_words_are_found_in_any_order_and_case", () => {
+    expect(hasWords("heat of Stove, display", "DISPLAY stove") && hasWords("heat", " ") && !hasWords("heat of stove", "heat lamp"), "words are not found as they stand");
+});
+
+await test("web_unit_a_column_with_a_unit_is_one_of_numbers_before_any_has_come", () => {
+    const columns = ["rate", "name", "empty"].map((key) => ({ key, label: key, of: (row) => row[key], ...(key === "rate" ? { unit: "1/s" } : {}) }));
+    same([...numbers([{ rate: null, name: "a", empty: null }], columns)], ["rate"]);
+    same([...numbers([{ rate: 1, name: "a", empty: 2 }], columns)], ["rate", "empty"]);
+});
+
+const [API, PARTS] = ["../src/api.ts", "../../crates/host/src/live.rs"].map((path) => readFileSync(new URL(path, import.meta.url), "utf8"));
+
+await test("web_unit_whatever_is_to_be_told_the_stream_tells", () => {
+    // One path that it does not know, and the whole page has no stream.
+    const asked = [...API.matchAll(/\b(?:whole|list)<.+>\("([^"]+)"\)/g)].map(([, path]) => path);
+    const told = [...PARTS.matchAll(/part\("([^"]+)"/g)].map(([, path]) => path);
+    expect(asked.length > 20 && told.length > 20, `${asked.length} asked, ${told.length} told`);
+    same(asked.filter((path) => !told.includes(path)), []);
 });
 
 await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => {

@@ -10,7 +10,12 @@ export const windows = (browser, base, patienceMs) => {
         const said = [];
         page.on("pageerror", (error) => said.push(String(error)));
         page.on("console", (message) => message.type() === "error" && said.push(message.text()));
-        return { page, said, close: () => context.close() };
+        const close = async () => {
+            // A question that is answered by the test may be under way.
+            await page.unrouteAll({ behavior: "ignoreErrors" });
+            await context.close();
+        };
+        return { page, said, close };
     };
     const show = async (page, hash) => {
         await page.goto(`${base}#/${hash}`);
