@@ -112,6 +112,23 @@ await test("web_every_link_of_the_api_page_leads_somewhere", async () => {
     await close();
 });
 
+await test("web_the_page_of_a_ports_document_runs_its_own_script_and_no_other", async () => {
+    const { page, said, close } = await open();
+    const answer = await page.goto(`${base}swagger-ui.html`);
+    const policy = answer.headers()["content-security-policy"];
+    expect(!policy.includes("unsafe"), policy);
+    await page.getByText("/api/v1/overview").first().waitFor();
+    expect(said.length === 0, said.join("; "));
+    const ran = await page.evaluate(() => {
+        const script = document.createElement("script");
+        script.textContent = "globalThis.hasRun = true";
+        document.head.append(script);
+        return globalThis.hasRun === true;
+    });
+    expect(!ran, "a script that came into the page has run");
+    await close();
+});
+
 await test("web_event_types_have_what_is_declared_of_them", async () => {
     const { page, close } = await open();
     await show(page, "events");
@@ -185,6 +202,12 @@ await test("web_publish_is_seen_in_the_tail", async () => {
     await row.waitFor();
     const cells = await row.getByRole("cell").allTextContents();
     expect(cells[1] === "sensor" && cells[2] === "<b>21.5</b> °C" && cells[3] === "hall=3", JSON.stringify(cells));
+    const find = page.getByRole("region", { name: "Live tail" }).getByLabel("Find");
+    await find.fill("nothing-has-this");
+    await page.getByText("0 of these have them").waitFor();
+    await find.fill("SENSOR 21.5");
+    await page.getByText("1 of these has them").waitFor();
+    expect(new URL(page.url()).hash.includes("tail.find=SENSOR"), page.url());
     await page.getByRole("button", { name: "Stop", exact: true }).click();
     await page.getByText("○ stopped").waitFor();
     expect(said.length === 0, said.join("; "));

@@ -53,7 +53,11 @@ await test("web_without_a_certificate_nothing_is_shown", async () => {
     const nobody = await as(null, null);
     const answer = await nobody.request.get(`${monitor}/`);
     expect(answer.status() === 401 && (await answer.text()).includes("Show the certificate of a system of this cloud."), `${answer.status()}`);
-    expect((await nobody.request.get(`${monitor}/healthz`)).status() === 200, "health needs no certificate");
+    for (const path of ["/healthz", "/readyz"]) expect((await nobody.request.get(`${monitor}${path}`)).status() === 200, `${path} needs no certificate`);
+    for (const path of ["/dashboard.js", "/dashboard.css", "/icon.svg", "/licences.txt", "/metrics", "/openapi.json", "/asyncapi.json", "/swagger-ui.html", "/api/v1/overview", "/api/v1/live?of=/api/v1/overview", "/serviceregistry/mgmt", "/nothing"]) {
+        const status = (await nobody.request.get(`${monitor}${path}`)).status();
+        expect(status === 401, `${path} is answered ${status}`);
+    }
     await nobody.close();
 });
 

@@ -108,7 +108,9 @@ else
                 await show(page, name);
                 await settle(page);
                 expect((await page.locator(".state.lost").count()) === 0, `${name}: ${await page.locator(".why").allTextContents()}`);
-                expect(said.length === 0, `${name}: ${said.join("; ")}`);
+                // A stage that was passed too seldom has no law, and is answered 409.
+                const wrong = said.filter((line) => !line.includes("409 (Conflict)"));
+                expect(wrong.length === 0, `${name}: ${wrong.join("; ")}`);
             }
             await show(page, "audit?node=all");
             await settle(page);

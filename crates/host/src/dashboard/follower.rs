@@ -25,7 +25,8 @@ pub fn page(request: &Request, leadership: &Leadership, leader: Option<&LeaderPl
         0 => "none".to_owned(),
         epoch => epoch.to_string(),
     };
-    let page = PAGE.replace("<!--leader-->", &told).replace("<!--epoch-->", &epoch).replace("<!--at-->", &now().whole_seconds().to_string());
+    let page =
+        PAGE.replace("<!--leader-->", &told).replace("<!--epoch-->", &epoch).replace("<!--at-->", &now().whole_seconds().to_string());
     Answer {
         content_type: Some("text/html;charset=UTF-8"),
         header: Some(("Content-Security-Policy", policy(event_handler_port))),

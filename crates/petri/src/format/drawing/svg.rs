@@ -17,6 +17,10 @@ const RADIUS: f64 = 18.0;
 const TALL: f64 = 18.0;
 const TIMED_WIDE: f64 = 8.0;
 const IMMEDIATE_WIDE: f64 = 3.0;
+/// Characters of a caption in a line: a column has room for them.
+const CAPTION_CHARACTERS_MAX: usize = 28;
+/// Lines of captions below a transition: a row has room for them.
+const CAPTION_LINES_MAX: usize = 4;
 /// Radius of the ring at the end of an inhibitor arc.
 const RING: f64 = 4.0;
 
@@ -66,13 +70,43 @@ pub fn svg(net: &Net) -> String {
             2.0 * TALL
         );
         let _ = write!(text, "<text x=\"{x}\" y=\"{}\">{}</text>", y - TALL - 5.0, escaped(&transition.name));
-        for (line, caption) in caption(transition, net).iter().enumerate() {
+        for (line, caption) in lines(&caption(transition, net)).iter().enumerate() {
             let below = y + TALL + 11.0 * (line as f64 + 1.0);
             let _ = write!(text, "<text x=\"{x}\" y=\"{below}\" font-size=\"8\">{}</text>", escaped(caption));
         }
         text.push('\n');
     }
     text + "</svg>\n"
+}
+
+/// Captions in lines for which there is room; an ellipsis stands for what has none.
+fn lines(captions: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for caption in captions {
+        lines.push(String::new());
+        for word in caption.split(' ') {
+            let line = lines.last_mut().expect("one was begun");
+            let characters = line.chars().count() + usize::from(!line.is_empty()) + word.chars().count();
+            if line.is_empty() {
+                line.push_str(word);
+            } else if characters <= CAPTION_CHARACTERS_MAX {
+                line.push(' ');
+                line.push_str(word);
+            } else {
+                lines.push(word.to_owned());
+            }
+        }
+    }
+    let is_cut = lines.len() > CAPTION_LINES_MAX;
+    lines.truncate(CAPTION_LINES_MAX);
+    let last = lines.len().saturating_sub(1);
+    for (at, line) in lines.iter_mut().enumerate() {
+        let is_long = line.chars().count() > CAPTION_CHARACTERS_MAX;
+        if is_long || (is_cut && at == last) {
+            *line = line.chars().take(CAPTION_CHARACTERS_MAX - 1).chain(['…']).collect();
+        }
+    }
+    lines
 }
 
 fn draw_arc(text: &mut String, place: (f64, f64), transition: (f64, f64), kind: Kind, weight: u32) {
@@ -107,5 +141,21 @@ fn draw_arc(text: &mut String, place: (f64, f64), transition: (f64, f64), kind: 
     }
     if weight > 1 {
         let _ = writeln!(text, "<text x=\"{:.1}\" y=\"{:.1}\">{weight}</text>", mx + 6.0, my - 3.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captions_have_lines_for_which_there_is_room() {
+        let of = |captions: &[&str]| lines(&captions.iter().map(|&caption| caption.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&["erlang, mean 6.226"]), ["erlang, mean 6.226"]);
+        assert_eq!(of(&["[Active_Threads + Executing_Thread_Core1 < 4]"]), ["[Active_Threads +", "Executing_Thread_Core1 < 4]"]);
+        let cut = of(&["priority 2", &"Executing_Thread_Core1 + ".repeat(9)]);
+        assert_eq!(cut, ["priority 2", "Executing_Thread_Core1 +", "Executing_Thread_Core1 +", "Executing_Thread_Core1 +…"]);
+        let long = of(&["x".repeat(99).as_str()]);
+        assert!(long.len() == 1 && long[0].chars().count() == CAPTION_CHARACTERS_MAX && long[0].ends_with('…'), "{long:?}");
     }
 }
