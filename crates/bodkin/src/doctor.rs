@@ -7,6 +7,7 @@ mod dns_sd;
 mod finding;
 mod fleet;
 mod network;
+mod node_events;
 mod processes;
 mod reach;
 mod rights;
@@ -66,6 +67,7 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(dns_sd::examine(&settings))?;
     tell(data::examine(&settings))?;
     tell(shared::examine(&settings))?;
+    tell(node_events::examine(&settings))?;
     tell(fleet::examine(&settings))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();

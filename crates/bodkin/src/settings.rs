@@ -40,7 +40,7 @@ use bodkin_host::{
 use nix::unistd::{AccessFlags, access};
 
 pub use self::options::Settings;
-use self::shared::{node_events, realtime_at};
+use self::shared::realtime_at;
 use crate::{
     forecast::forecast,
     modelling,
@@ -157,6 +157,8 @@ impl Settings {
         let carriers = self.carriers()?;
         let graphs = Arc::new(self.graphs(&carriers)?);
         let database = self.shared_database()?;
+        let nats = self.node_events()?;
+        let node_stream = self.node_stream()?;
         Ok(HostConfig {
             security: (!self.insecure.expect(all)).then(|| security(&self, &domain_name)).transpose()?,
             adopt_data: self.adopt_data.expect(all),
@@ -164,7 +166,8 @@ impl Settings {
             backup_keeps: self.backup_keeps.expect(all),
             pair: None,
             data: self.data.expect(all),
-            nats: node_events(&self.node_events.expect(all), given(&self.node_events_trust_file).as_deref(), database.is_some())?,
+            nats,
+            node_stream,
             realtime_at: realtime_at(self.realtime_at.expect(all), database.is_some())?,
             database,
             listen,

@@ -73,6 +73,8 @@ pub struct Api {
     pub zmtp: ZmtpPlaces,
     /// What is told of forwarding to the fleet; `None`: nothing is forwarded.
     pub fleet: Option<Arc<FleetState>>,
+    /// The same of the stream between nodes; `None`: there is none.
+    pub node_events: Option<Arc<FleetState>>,
     /// Event types that are real-time topics.
     pub topics: Arc<RealTimeTopics>,
     /// The shard, which knows its topics.
@@ -153,6 +155,7 @@ impl Api {
             "audit" => self.show_audit_log(request).await,
             "audit/chains" => self.verify_logs_of_nodes().await,
             "nodes" => self.nodes(),
+            "nodes/events" => self.show_node_events(),
             "pair/hand-over" => self.hand_over().await,
             "clouds" => self.list_clouds(),
             "gateway-sessions" => self.list_gateway_sessions(),
@@ -192,6 +195,13 @@ impl Api {
                 "suspended": state.suspended,
             }),
         )
+    }
+
+    fn show_node_events(&self) -> Answer {
+        match &self.node_events {
+            Some(events) => Answer::json(200, &events.view_between_nodes()),
+            None => Answer::problem(404, "Events between nodes go by no stream (node_events_stream)."),
+        }
     }
 
     fn show_fleet(&self) -> Answer {

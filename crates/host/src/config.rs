@@ -35,6 +35,7 @@ use crate::{
     limits::Limits,
     log_book::LogBook,
     nats::NatsPlace,
+    node_events::NodeStreamTerms,
     pair::PairHandle,
     quality::Forecast,
     realtime::Realtime,
@@ -115,6 +116,8 @@ pub struct HostConfig {
     pub database: Option<DatabasePlace>,
     /// By what best-effort events go from node to node of those that share a database; `None`: they do not.
     pub nats: Option<NatsPlace>,
+    /// The stream by which they go, and which keeps them; `None`: they go at most once.
+    pub node_stream: Option<NodeStreamTerms>,
     /// Where real-time topics and graphs are served, for nodes that share a database and do not: Service Registries, HOST:PORT each.
     pub realtime_at: Vec<String>,
     /// Address to listen on.
@@ -219,6 +222,7 @@ impl HostConfig {
             data: data.into(),
             database: None,
             nats: None,
+            node_stream: None,
             realtime_at: Vec::new(),
             listen: Ipv4Addr::LOCALHOST.into(),
             domain_name: Ipv4Addr::LOCALHOST.to_string(),

@@ -21,7 +21,7 @@ mod state;
 
 use std::{
     io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::*},
@@ -34,30 +34,70 @@ use bodkin_arrowhead::record::SystemId;
 pub use bodkin_nats::protocol::{Credentials, Signer};
 use bodkin_store::event_log::EventLogReader;
 
+pub(crate) use self::{
+    back::Taking,
+    checkpoint::replace,
+    config::{LOOK_EVERY, TAKEN_MAX},
+};
 pub use self::{
     back::{BackState, BackView, FleetEvent, FleetTold, FromFleet, WayBack},
     backlog::FleetForm,
     config::{ALL_EDGES, BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FromFleetConfig},
     look::{FleetConsumer, FleetLook, FleetStream},
-    state::{FleetState, FleetView, LaneState, StreamTold},
+    state::{BetweenNodesView, FleetState, FleetView, LaneState, StreamTold},
 };
 use self::{
     backlog::LaneBacklog,
     carrier::Carrier,
     checkpoint::Checkpoint,
-    follower::{Follower, Selection},
+    follower::{Chosen, Follower, Selection},
 };
-use crate::topics::RealTimeTopics;
+use crate::{inbox::Inbox, topics::RealTimeTopics};
 
 /// Batches that lie ready in front of a connection.
 const WINDOW_BATCHES: usize = 8;
 /// How long a cloud that stops waits for the thread, which may be in the middle of connecting.
 const END_MAX: Duration = Duration::from_secs(2);
 
+/// Wakes the thread that forwards: the event log has grown.
+pub(crate) type Bell = Arc<Inbox<()>>;
+
+/// Whom events are forwarded to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Whoever reads the fleet's stream.
+    Fleet,
+    /// The other nodes of this cloud.
+    Nodes,
+}
+
+impl Purpose {
+    /// The stream, in words.
+    fn stream(self) -> &'static str {
+        match self {
+            Self::Fleet => "the fleet's stream",
+            Self::Nodes => "the stream between nodes",
+        }
+    }
+
+    fn thread(self) -> &'static str {
+        match self {
+            Self::Fleet => "fleet",
+            Self::Nodes => "node-events",
+        }
+    }
+
+    /// Where it is noted how far it has come.
+    pub fn directory(self, data: &Path) -> PathBuf {
+        data.join(self.thread())
+    }
+}
+
 /// The thread that forwards.
 #[derive(Debug)]
 pub struct Fleet {
     stops: Arc<AtomicBool>,
+    bell: Bell,
     /// Closed when it has ended.
     ended: mpsc::Receiver<()>,
 }
@@ -73,9 +113,10 @@ pub fn state(config: &FleetConfig) -> Arc<FleetState> {
 ///
 /// # Errors
 /// A lane's file cannot be read or written.
-pub(crate) fn begin_lanes(config: &FleetConfig, data: &Path, log: &EventLogReader) -> io::Result<Vec<Checkpoint>> {
+pub(crate) fn begin_lanes(purpose: Purpose, config: &FleetConfig, data: &Path, log: &EventLogReader) -> io::Result<Vec<Checkpoint>> {
+    let directory = purpose.directory(data);
     let begin = |lane: &FleetLane| {
-        let path = checkpoint::path_of(data, &lane.name);
+        let path = checkpoint::path_of(&directory, &lane.name);
         if let Some(checkpoint) = Checkpoint::read(&path)? {
             return Ok(checkpoint);
         }
@@ -99,28 +140,61 @@ impl Fleet {
         state: Arc<FleetState>,
         own: SystemId,
     ) -> io::Result<Self> {
-        let checkpoints = begin_lanes(&config, data, log)?;
+        let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
+        let selection = Selection::Chosen(Chosen::new(named, topics, own));
+        Self::start_for(Purpose::Fleet, config, data, log, selection, state)
+    }
+
+    /// Begins to hand what is accepted here on to the other nodes of this cloud.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) fn start_between_nodes(
+        config: Arc<FleetConfig>,
+        data: &Path,
+        log: &EventLogReader,
+        state: Arc<FleetState>,
+    ) -> io::Result<Self> {
+        Self::start_for(Purpose::Nodes, config, data, log, Selection::Accepted, state)
+    }
+
+    fn start_for(
+        purpose: Purpose,
+        config: Arc<FleetConfig>,
+        data: &Path,
+        log: &EventLogReader,
+        selection: Selection,
+        state: Arc<FleetState>,
+    ) -> io::Result<Self> {
+        let checkpoints = begin_lanes(purpose, &config, data, log)?;
         let window = config.batch_bytes_max * WINDOW_BATCHES;
         let lanes: Vec<_> = checkpoints.iter().map(|checkpoint| LaneBacklog::new(log.clone(), config.form, window, *checkpoint)).collect();
-        let paths = config.lanes.iter().map(|lane| checkpoint::path_of(data, &lane.name)).collect();
+        let directory = purpose.directory(data);
+        let paths = config.lanes.iter().map(|lane| checkpoint::path_of(&directory, &lane.name)).collect();
         let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");
-        let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
-        let follower = Follower::new(log.clone(), from, Selection::new(named, topics, own));
+        let follower = Follower::new(log.clone(), from, selection);
         let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
-        let carrier = Carrier::new(config, follower, lanes, paths, state, stops.clone())?;
-        std::thread::Builder::new().name("fleet".into()).spawn(move || {
+        let carrier = Carrier::new(purpose, config, follower, lanes, paths, state, stops.clone())?;
+        let bell = carrier.bell();
+        std::thread::Builder::new().name(purpose.thread().into()).spawn(move || {
             carrier.run();
             drop(ending);
         })?;
-        Ok(Self { stops, ended })
+        Ok(Self { stops, bell, ended })
+    }
+
+    /// Rung where the event log has grown, by who wants it to be forwarded at once.
+    pub(crate) fn bell(&self) -> Bell {
+        self.bell.clone()
     }
 
     /// Forwards nothing more; what waits is forwarded after the next start. Waits for the thread, so it is not for one that serves others.
     pub fn stop(self) {
         self.stops.store(true, Release);
+        self.bell.wake();
         // It sends nothing: this is its end, or the time's.
         if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("the thread that forwards to the fleet is still connecting, and is left");
+            tracing::warn!("the thread that forwards events is still connecting, and is left");
         }
     }
 }

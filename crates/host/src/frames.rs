@@ -1,6 +1,6 @@
 //! The bytes a subscriber gets for an event, made at most once for each form, in buffers that are kept.
 
-use std::{io::Write, ops::Range};
+use std::{fmt::Write as _, io::Write, ops::Range};
 
 use bodkin_arrowhead::publication::{Publication, cloud_event::Outgoing};
 use bodkin_broker::{
@@ -10,7 +10,7 @@ use bodkin_broker::{
 use bodkin_zmtp::FrameHead;
 use bytes::Bytes;
 
-use crate::listening::StreamForm;
+use crate::{heard::Heard, listening::StreamForm};
 
 /// Frames of the event that is being published.
 #[derive(Default)]
@@ -24,6 +24,8 @@ pub struct Frames {
     full_message: EventMessage,
     shared: Option<Bytes>,
     text: String,
+    /// What goes behind the event's id on streams.
+    place: String,
     /// In which this node leads.
     epoch: Epoch,
 }
@@ -99,6 +101,12 @@ impl Frames {
         self.message.made = false;
         self.full_message.made = false;
         self.shared = None;
+        self.place.clear();
+    }
+
+    /// Has the ids of the event's frames on streams tell how far a listener has heard with it.
+    pub fn tell_place(&mut self, heard: &Heard) {
+        write!(self.place, "{heard}").expect("a text takes everything");
     }
 
     /// The event's frame on a stream.
@@ -178,7 +186,7 @@ impl Frames {
     fn make_payload(&mut self, id: EventId, publication: &Publication<'_>) {
         let out = &mut self.payload.bytes;
         out.clear();
-        write!(out, "id: {id}\nevent: ").expect("a vector takes everything");
+        write!(out, "id: {id}{}\nevent: ", self.place).expect("a vector takes everything");
         self.text.clear();
         publication.event_type().push_to(&mut self.text);
         // A line end would begin a field of the event type's choosing.
@@ -234,7 +242,7 @@ impl Frames {
         let json = std::str::from_utf8(&self.json.bytes).expect("JSON is UTF-8");
         let out = &mut self.event.bytes;
         out.clear();
-        writeln!(out, "id: {id}").expect("a vector takes everything");
+        writeln!(out, "id: {id}{}", self.place).expect("a vector takes everything");
         push_data(out, json);
         self.event.made = true;
     }
@@ -244,7 +252,7 @@ impl Frames {
         let out = &mut self.cloud_event.bytes;
         out.clear();
         let identity = id.to_string();
-        write!(out, "id: {identity}\ndata: ").expect("a vector takes everything");
+        write!(out, "id: {identity}{}\ndata: ", self.place).expect("a vector takes everything");
         Outgoing::new(&identity, publication).push_json(out);
         out.extend_from_slice(b"\n\n");
         self.cloud_event.made = true;

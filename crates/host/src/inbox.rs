@@ -13,7 +13,7 @@ use crate::{
     channel::Channel,
     fleet::FromFleet,
     graph::{CarriedEvent, Deployment, EdgeLink},
-    node_events::NodeEvent,
+    node_events::FromNode,
     pair::News,
     replay::Chunk,
     security::Peer,
@@ -111,9 +111,9 @@ pub enum Message {
     /// Events of the other nodes of this cloud.
     FromNodes {
         /// In their order.
-        events: Vec<NodeEvent>,
-        /// Told when they are delivered.
-        done: oneshot::Sender<()>,
+        events: Arc<[FromNode]>,
+        /// Told when they are delivered, and those that come by a stream are in the event log; or why they can be neither now.
+        done: oneshot::Sender<Result<(), String>>,
     },
     /// Events of the fleet.
     FromFleet(Box<FromFleet>),

@@ -24,6 +24,7 @@ pub mod gate;
 pub mod gatekeeper;
 pub mod gateway;
 pub mod graph;
+pub mod heard;
 pub mod host_name;
 pub mod http;
 pub mod inbox;
@@ -77,6 +78,7 @@ pub use crate::{
     job::JobSchedule,
     limits::Limits,
     nats::{NatsPlace, NatsServer, NoNats},
+    node_events::{NodeStream, NodeStreamLimits, NodeStreamTerms},
     pulse::Pulse,
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},

@@ -17,7 +17,7 @@ use bodkin_broker::{
     topic::form::{Field, read_wish},
 };
 
-use crate::{answer::Refusal, request::Request};
+use crate::{answer::Refusal, heard::Heard, request::Request};
 
 /// Where CloudEvents are published, and heard.
 pub const CLOUD_EVENTS: &str = "/api/v1/events";
@@ -53,6 +53,8 @@ pub struct Listening {
     pub form: StreamForm,
     /// Who listens; `None` hears every publisher (insecure mode only).
     pub consumer: Option<SystemId>,
+    /// What was heard before, at whichever node; `None`: the id that the listener named does not say it.
+    pub heard: Option<Heard>,
     filter: EventFilter,
 }
 
@@ -78,7 +80,7 @@ impl Listening {
         let event_type = EventType::parse(name);
         let event_type = event_type.map_err(|error| refused(format!("Event type {error}")))?;
         let filter = parse_filter(request).map_err(|error| refused(format!("Filter: {error}.")))?;
-        Ok(Self { event_type, form, consumer, filter })
+        Ok(Self { event_type, form, consumer, heard: None, filter })
     }
 
     /// Whether the listener is to get an event of its event type. `text` is a buffer of the caller's.
@@ -112,11 +114,22 @@ pub fn parse_wish(request: &Request) -> Result<Wish, Refusal> {
     wish.map_err(|errors| refused(format!("{}.", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))))
 }
 
+/// The id that a listener names, and the place behind it.
+fn last_event_id<'r>(request: &'r Request, header: Option<&'r str>) -> Option<(&'r str, Option<&'r str>)> {
+    let named = header.or_else(|| request.parameter("last_event_id")).map(str::trim).filter(|id| !id.is_empty())?;
+    Some(named.split_once('@').map_or((named, None), |(id, place)| (id, Some(place))))
+}
+
+/// Reads how far a listener has heard, if the id that it names says so.
+pub fn parse_heard(request: &Request, header: Option<&str>) -> Option<Heard> {
+    last_event_id(request, header)?.1?.parse().ok()
+}
+
 /// Reads where a stream begins: `header` is its `Last-Event-ID`, which a parameter of that name may stand for. An id that is
 /// none of ours is no error, for a listener that is refused does not come back: it gets everything.
 pub fn parse_since(request: &Request, header: Option<&str>) -> Result<Option<Since>, Refusal> {
-    if let Some(id) = header.or_else(|| request.parameter("last_event_id")).filter(|id| !id.trim().is_empty()) {
-        return Ok(Some(id.trim().parse().map_or(Since::Oldest, Since::Event)));
+    if let Some((id, _)) = last_event_id(request, header) {
+        return Ok(Some(id.parse().map_or(Since::Oldest, Since::Event)));
     }
     let Some(text) = request.parameter("since").map(str::trim).filter(|text| !text.is_empty()) else { return Ok(None) };
     if text == "0" {

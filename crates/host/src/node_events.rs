@@ -1,14 +1,19 @@
-//! Best-effort events go from node to node of a cloud that shares a database, by NATS (`docs/design/shared-database.md`, decision 143).
+//! Best-effort events go from node to node of a cloud that shares a database, by NATS (`docs/design/shared-database.md`): at most once (decision 143), or by a stream that keeps them (decision 152, [`log`]).
 //!
 //! ```text
 //! shard: an event is accepted ─ try_send ─> queue ─> carrier ══ NATS ══> carriers of the other nodes ─> their shards: live subscribers
 //! ```
 //!
-//! At most once: what NATS does not carry just now is missing at the other nodes, which count it and tell their subscribers. Subscribers by push are
+//! At most once: what NATS does not carry just now is missing at the other nodes, which count it and tell their subscribers. Either way subscribers by push are
 //! served by the node at which an event is published, from its event log, and hear it there alone.
 
 mod account;
 mod carrier;
+mod config;
+mod lanes;
+mod log;
+mod recall;
+mod taker;
 
 use std::sync::{
     Arc,
@@ -17,9 +22,18 @@ use std::sync::{
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{EventId, Incarnation, Sequence};
+use bodkin_store::event_log::Origin;
 
-pub use self::carrier::NodeEvents;
-use crate::inbox::Inbox;
+pub use self::{
+    carrier::NodeEvents,
+    config::{NodeStream, NodeStreamError, NodeStreamLimits, NodeStreamTerms},
+    log::NodeLog,
+};
+use crate::{
+    fleet::{Bell, FleetState},
+    heard::Heard,
+    inbox::Inbox,
+};
 
 /// Events that may wait for NATS.
 const WAITING_EVENTS_MAX: usize = 8_192;
@@ -39,8 +53,30 @@ pub struct NodeEvent {
     pub time: UtcTime,
     /// Its JSON, as subscribers get it.
     pub event: String,
-    /// Events of the same publisher and event type in front of it that have not come.
+    /// Events of the same publisher and event type in front of it that have not come; 0 of one that comes by a stream, where [`NodeLoss`] tells it.
     pub missing: u64,
+    /// Where its node has it, if it comes by a stream: then it goes into the event log here.
+    pub origin: Option<Origin>,
+}
+
+/// Events that will not come: neither their node nor the stream has them any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLoss {
+    /// Of which event type, as stored; empty: nobody knows.
+    pub event_type: Box<str>,
+    /// How many.
+    pub events: u64,
+    /// How far that node's events have come with them.
+    pub origin: Origin,
+}
+
+/// What comes of another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromNode {
+    /// An event.
+    Event(NodeEvent),
+    /// Some are missing here.
+    Lost(NodeLoss),
 }
 
 /// An event on its way out.
@@ -74,9 +110,13 @@ pub struct CrossingCounts {
 
 impl CrossingCounts {
     /// Numbers of the metrics that stand at some value.
-    pub fn gauges(&self) -> [(&'static str, &'static str, u64); 1] {
+    pub fn gauges(&self) -> [(&'static str, &'static str, u64); 2] {
         let is_connected = u64::from(self.is_connected.load(Relaxed));
-        [("bodkin_node_events_connected", "1 while NATS is reached, by which events go from node to node.", is_connected)]
+        let waiting = self.waiting_events.load(Relaxed) as u64;
+        [
+            ("bodkin_node_events_connected", "1 while events go from node to node by NATS.", is_connected),
+            ("bodkin_node_events_waiting", "Events that wait for NATS; with a stream they do in the event log.", waiting),
+        ]
     }
 
     /// Numbers of the metrics that are counted since the start.
@@ -97,23 +137,55 @@ impl CrossingCounts {
     }
 }
 
-/// The shard's end: an event is put into the queue or dropped, and nothing is waited for.
+/// The shard's end; nothing is waited for.
 #[derive(Clone)]
 pub struct Crossing {
-    outgoing: Arc<Inbox<Outgoing>>,
+    way: Way,
     /// What is counted.
     pub counts: Arc<CrossingCounts>,
+    /// How far the events of all nodes had come here at the start, where a stream keeps them.
+    pub heard: Option<Heard>,
+}
+
+/// How events go.
+#[derive(Clone)]
+enum Way {
+    /// Each is put into the queue or dropped.
+    AtMostOnce(Arc<Inbox<Outgoing>>),
+    /// By the event log; whoever reads it is told that it has grown.
+    Log(Bell, Arc<FleetState>),
 }
 
 impl Crossing {
-    /// Whoever carries events is woken by this.
-    fn new(waker: mio::Waker) -> Self {
-        Self { outgoing: Arc::new(Inbox::new(waker)), counts: Arc::default() }
+    /// Whoever carries events is woken by this; with it where they wait.
+    fn at_most_once(waker: mio::Waker) -> (Self, Arc<Inbox<Outgoing>>) {
+        let outgoing = Arc::new(Inbox::new(waker));
+        (Self { way: Way::AtMostOnce(outgoing.clone()), counts: Arc::default(), heard: None }, outgoing)
     }
 
-    /// Has an event that was accepted here go to the other nodes.
+    /// They are read from the event log.
+    fn by_log(bell: Bell, state: Arc<FleetState>, heard: Heard) -> Self {
+        Self { way: Way::Log(bell, state), counts: Arc::default(), heard: Some(heard) }
+    }
+
+    /// What is told of the stream, where there is one.
+    pub fn stream(&self) -> Option<&Arc<FleetState>> {
+        match &self.way {
+            Way::AtMostOnce(_) => None,
+            Way::Log(_, state) => Some(state),
+        }
+    }
+
+    /// The event log has events that were accepted here.
+    pub fn written(&self) {
+        if let Way::Log(bell, _) = &self.way {
+            bell.post(());
+        }
+    }
+
+    /// Has an event that was accepted here go to the other nodes, where the event log does not.
     pub fn send(&self, event_type: &str, id: EventId, time: UtcTime, json: &[u8]) {
-        let counts = &self.counts;
+        let (Way::AtMostOnce(outgoing), counts) = (&self.way, &self.counts) else { return };
         let is_full = counts.waiting_bytes.load(Relaxed) > WAITING_BYTES_MAX || counts.waiting_events.load(Relaxed) >= WAITING_EVENTS_MAX;
         if is_full {
             counts.unsent.fetch_add(1, Relaxed);
@@ -121,7 +193,7 @@ impl Crossing {
         }
         counts.waiting_bytes.fetch_add(json.len(), Relaxed);
         counts.waiting_events.fetch_add(1, Relaxed);
-        self.outgoing.post(Outgoing { event_type: event_type.into(), id, time, json: json.into() });
+        outgoing.post(Outgoing { event_type: event_type.into(), id, time, json: json.into() });
     }
 
     /// An event waits no more.
@@ -138,14 +210,14 @@ mod tests {
     #[test]
     fn what_has_no_room_is_dropped_and_counted() {
         let poll = mio::Poll::new().unwrap();
-        let crossing = Crossing::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let (crossing, outgoing) = Crossing::at_most_once(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
         let id: EventId = "1-2-3-4".parse().unwrap();
         let send = |bytes: usize| crossing.send("HEAT", id, UtcTime::from_unix_seconds(1), &vec![b'x'; bytes]);
         send(WAITING_BYTES_MAX + 1);
         send(1);
         assert_eq!(crossing.counts.unsent.load(Relaxed), 1);
         let mut waiting = Vec::new();
-        crossing.outgoing.take(&mut waiting);
+        outgoing.take(&mut waiting);
         assert_eq!(waiting.len(), 1);
         crossing.sends(&waiting[0]);
         (0..=WAITING_EVENTS_MAX).for_each(|_| send(1));

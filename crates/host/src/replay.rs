@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
     frames::Frames,
+    heard::Heard,
     inbox::{ConnectionKey, Inbox, Message},
     listening::{Listening, Since},
 };
@@ -51,24 +52,26 @@ pub struct Chunk {
     pub next: Position,
     /// Whether that is the end of what is written.
     pub is_end: bool,
+    /// How far the listener has heard with it, where nodes hand their events on to each other.
+    pub heard: Option<Heard>,
 }
 
 /// Replays until the shard takes over or the connection is gone: a chunk for each `credit`.
 pub async fn replay(
     connection: ConnectionKey,
     listening: Arc<Listening>,
-    since: Since,
+    (since, now): (Since, Option<Heard>),
     mut credit: mpsc::Receiver<()>,
     context: ReplayContext,
 ) {
     let mut reading: Option<Reading> = None;
     while credit.recv().await.is_some() {
         let place = context.readers.clone().acquire_owned().await.expect("the semaphore is never closed");
-        let (listening, store, log) = (listening.clone(), context.store.clone(), context.log.clone());
+        let (listening, store, log, now) = (listening.clone(), context.store.clone(), context.log.clone(), now.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut reading = match reading {
                 Some(reading) => reading,
-                None => Reading::begin(&log, &listening, since)?,
+                None => Reading::begin(&log, &listening, since, now)?,
             };
             let chunk = reading.chunk(&listening, &store)?;
             io::Result::Ok((reading, chunk))
@@ -96,12 +99,19 @@ struct Reading {
     expected: Position,
     frames: Frames,
     text: String,
+    /// How far the listener has heard, by this node's log.
+    heard: Option<Heard>,
     /// Whether the listener is still to be told that something is missing.
     tells_loss: bool,
 }
 
 impl Reading {
-    fn begin(log: &EventLogReader, listening: &Listening, since: Since) -> io::Result<Self> {
+    fn begin(log: &EventLogReader, listening: &Listening, since: Since, now: Option<Heard>) -> io::Result<Self> {
+        if let (Since::Event(id), Some(before), Some(now)) = (since, &listening.heard, &now) {
+            let (from, tells_loss) = before.behind(now, id, log)?;
+            return Ok(Self { heard: Some(before.at(now)), ..Self::at(log, Some(from), tells_loss) });
+        }
+        let heard = now.map(|now| Heard::new(now.node(), Position(0), []));
         let (from, tells_loss) = match since {
             Since::Event(id) => {
                 let from = log.behind(listening.event_type.as_str(), id)?;
@@ -116,14 +126,14 @@ impl Reading {
             }
             Since::Oldest => (None, true),
         };
-        Ok(Self::at(log, from, tells_loss))
+        Ok(Self { heard, ..Self::at(log, from, tells_loss) })
     }
 
     /// Begins at a position, which may be gone since it was found, or with the oldest event.
     fn at(log: &EventLogReader, from: Option<Position>, tells_loss: bool) -> Self {
         let cursor = log.cursor(from.unwrap_or_default());
         let expected = from.unwrap_or(cursor.position());
-        Self { cursor, expected, frames: Frames::default(), text: String::new(), tells_loss }
+        Self { cursor, expected, frames: Frames::default(), text: String::new(), heard: None, tells_loss }
     }
 
     fn chunk(&mut self, listening: &Listening, store: &Store) -> io::Result<Chunk> {
@@ -142,11 +152,18 @@ impl Reading {
                 frames.extend_from_slice(LOST);
             }
             self.expected = Position(record.position.0 + 1);
-            if record.topic == listening.event_type.as_str()
+            if is_loss(&record, listening) {
+                frames.extend_from_slice(LOST);
+            } else if record.topic == listening.event_type.as_str()
+                && !has_heard(&record, listening, self.heard.as_ref())
                 && let Some(publication) = publication(&record)
                 && listening.hears(&snapshot, &publication, &mut self.text)
             {
                 self.frames.clear();
+                if let Some(heard) = &mut self.heard {
+                    heard.goes_on_with(&record);
+                    self.frames.tell_place(heard);
+                }
                 frames.extend_from_slice(self.frames.stream(listening.form, record.id, &publication));
             }
             if frames.len() >= CHUNK_BYTES {
@@ -161,11 +178,22 @@ impl Reading {
         }
         // Until there is credit for the next chunk, the replay keeps no memory but this one's.
         self.cursor.rest();
-        Ok(Chunk { frames, next, is_end })
+        Ok(Chunk { frames, next, is_end, heard: self.heard.clone() })
     }
 }
 
-/// The event of a record; `None` for one that no version of ours has written, which the checksum makes unlikely.
+/// Whether a listener has heard a record at another node before it came to this one.
+pub fn has_heard(record: &Record<'_>, listening: &Listening, here: Option<&Heard>) -> bool {
+    listening.heard.as_ref().zip(here).is_some_and(|(before, here)| before.has(here.node(), record))
+}
+
+/// Whether a record says that events of another node are missing that a listener may have been to get.
+pub fn is_loss(record: &Record<'_>, listening: &Listening) -> bool {
+    let is_told = record.topic.is_empty() || record.topic == listening.event_type.as_str();
+    record.origin.is_some() && is_told && record.event.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// The event of a record; `None` for a loss, and for one that no version of ours has written, which the checksum makes unlikely.
 pub fn publication<'r>(record: &Record<'r>) -> Option<Publication<'r>> {
     Publication::reread(record.event, source(record.id)?, UtcTime::from_unix_nanos(record.time_ns)).ok()
 }
@@ -285,7 +313,7 @@ mod tests {
         }
 
         fn replayed(&self, since: Since) -> (Vec<Option<u64>>, Position) {
-            self.rest_of(&mut Reading::begin(&self.reader, &self.listening, since).unwrap())
+            self.rest_of(&mut Reading::begin(&self.reader, &self.listening, since, None).unwrap())
         }
     }
 
@@ -317,7 +345,7 @@ mod tests {
         assert_eq!(scene.replayed(Since::Event(id(7))), (vec![Some(8)], Position(9)));
         let scene = scene.restart_at(20);
         assert_eq!(scene.replayed(Since::Time(0)), (heard(&[0..3, 7..9, 20..20]), Position(20)), "nothing is behind it yet");
-        let mut reading = Reading::begin(&scene.reader, &scene.listening, Since::Event(id(8))).unwrap();
+        let mut reading = Reading::begin(&scene.reader, &scene.listening, Since::Event(id(8)), None).unwrap();
         assert_eq!(scene.rest_of(&mut reading).0, [None]);
         assert_eq!(scene.rest_of(&mut reading).0, [], "it is told once");
     }
@@ -326,7 +354,7 @@ mod tests {
     fn a_slow_replay_tells_what_retention_has_taken_in_front_of_it() {
         let mut scene = Scene::new();
         scene.fill(900, 1000);
-        let mut reading = Reading::begin(&scene.reader, &scene.listening, Since::Time(0)).unwrap();
+        let mut reading = Reading::begin(&scene.reader, &scene.listening, Since::Time(0), None).unwrap();
         let mut told = heard_in(&scene.chunk(&mut reading));
         scene.fill(4000, 1000);
         told.extend(scene.rest_of(&mut reading).0);

@@ -35,6 +35,7 @@ use tokio::{
 
 use self::{
     doors::{Doors, answer_shard},
+    elsewhere::BetweenNodes,
     ipc::{IpcError, SocketFile},
     lead::{Lead, Leading},
 };
@@ -53,7 +54,7 @@ use crate::{
     live::Board,
     log_book::LogBook,
     monitor::{EventCounts, Monitor},
-    node_events::NodeEvents,
+    node_events::Crossing,
     onboarding::Onboarding,
     pair::{
         Follows,
@@ -229,7 +230,7 @@ pub struct Server {
     /// Answers the shard's requests to the control plane.
     answerer: Task<()>,
     /// Carries events between the nodes of a shared database.
-    node_events: Option<NodeEvents>,
+    node_events: Option<BetweenNodes>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
     trust_watch: Option<Task<()>>,
     /// Tells the audit log of repeated denials.
@@ -288,7 +289,6 @@ impl Server {
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
         let (poll, inbox) = Shard::inbox()?;
         let qualities = Arc::new(Qualities::new(config.security.is_some()));
-        let (node_events, crossing) = elsewhere::node_events(config, &opened.store, &inbox)?;
         let control = Arc::new(Control {
             store: opened.store.clone(),
             stages: stages.clone(),
@@ -311,6 +311,7 @@ impl Server {
         let from = opened.store.read(|draft| draft.positions_end()).await?;
         let (log, log_reader) = open_event_log(config, from, &inbox)?.unzip();
         let fleet = elsewhere::fleet(config, log_reader.as_ref())?;
+        let (node_events, crossing) = elsewhere::node_events(config, &opened.store, log_reader.as_ref(), &inbox)?.unzip();
         if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &log_reader) {
             gatekeeper.heard.recall_from(log.clone());
         }
@@ -358,6 +359,7 @@ impl Server {
                 durable: durable.clone(),
                 topics: topics.clone(),
                 fleet: fleet.clone(),
+                node_events: crossing.as_ref().and_then(Crossing::stream).cloned(),
                 stalls: stalls.clone(),
                 realtime: config.realtime.clone(),
                 graphs: graphs.clone(),

@@ -63,6 +63,7 @@ use self::{
     connection::{Connection, Phase},
     delivering::Deliveries,
     drain::Drain,
+    from_nodes::OtherNodes,
     graph::Graphs,
     guarantee::Promise,
     log::{Unsynced, Waiting},
@@ -193,6 +194,8 @@ pub struct Shard {
     fleet: Option<Arc<Inbox<FleetTold>>>,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
+    /// Of events that go to the other nodes of this cloud, and come from them.
+    nodes: OtherNodes,
     /// Who waits until that is on the disk.
     unsynced: Unsynced,
     /// The ZMTP port.
@@ -264,6 +267,7 @@ impl Shard {
             queue_bytes_max: context.limits.subscriber_queue_bytes_max,
         };
         let next_sweep = clock.now + SWEEP_PERIOD;
+        let nodes = OtherNodes::begin(context.crossing.as_ref());
         let mut shard = Self {
             context,
             poll,
@@ -282,6 +286,7 @@ impl Shard {
             uncovered: BTreeMap::new(),
             fleet: None,
             log,
+            nodes,
             unsynced: Unsynced::default(),
             endpoint,
             known: OrdMap::new(),
@@ -466,10 +471,7 @@ impl Shard {
                     let _ = done.send(admitted);
                 }
                 Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
-                Message::FromNodes { events, done } => {
-                    self.take_from_nodes(&events);
-                    let _ = done.send(());
-                }
+                Message::FromNodes { events, done } => self.take_from_nodes(&events, done),
                 Message::FromFleet(events) => self.take_from_fleet(*events),
                 Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
                 Message::Give { deployment, operator, given, done } => drop(done.send(self.give_operator(*deployment, operator, given))),

@@ -35,7 +35,7 @@ use bodkin_broker::EventId;
 pub use self::{
     divergence::{NAMES_MAX, RecordName},
     reader::{Cursor, EventLogReader, LogState},
-    record::Record,
+    record::{Origin, Record},
 };
 use self::{
     keeper::Keeper,
@@ -191,6 +191,11 @@ impl EventLog {
 
     /// Takes an accepted event in; it is in the file after the next [`Self::write`].
     pub fn append(&mut self, time_ns: u64, id: EventId, topic: &str, event: &str, now: Instant) -> Position {
+        self.append_from(None, time_ns, id, topic, event, now)
+    }
+
+    /// The same of an event that another node has accepted, or of a loss in front of its events.
+    pub fn append_from(&mut self, origin: Option<Origin>, time_ns: u64, id: EventId, topic: &str, event: &str, now: Instant) -> Position {
         if self.tail.is_full() {
             self.write(now);
             self.tail.turn();
@@ -198,7 +203,7 @@ impl EventLog {
         }
         self.appended_ns = self.appended_ns.max(time_ns);
         let position = self.next;
-        self.tail.push(&Record { position, time_ns, id, topic, event });
+        self.tail.push(&Record { position, time_ns, id, topic, event, origin });
         self.next = Position(position.0 + 1);
         position
     }

@@ -29,7 +29,7 @@ fn secrecy(place: &DatabasePlace) -> Option<Finding> {
 }
 
 fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
-    let Look { server, version, version_known, may_make, nodes, unsafe_settings } = match looked {
+    let Look { server, version, version_known, may_make, nodes, unsafe_settings, .. } = match looked {
         Ok(look) => look,
         Err(why) => {
             let advice = "see that the server runs and is reached from here, and that user, password, database and rights are right (docs/how-to/several-nodes.md)";
@@ -67,8 +67,15 @@ mod tests {
     #[test]
     fn what_is_found_is_judged() {
         let place = DatabasePlace::parse("postgres://bodkin:secret@db/cloud").unwrap();
-        let good =
-            Look { server: "15.1".into(), version: Some(1), version_known: 1, may_make: true, nodes: 2, unsafe_settings: Vec::new() };
+        let good = Look {
+            server: "15.1".into(),
+            version: Some(1),
+            version_known: 1,
+            may_make: true,
+            cloud: None,
+            nodes: 2,
+            unsafe_settings: Vec::new(),
+        };
         let cases = [
             (Ok(good.clone()), Verdict::Ok, "2 nodes"),
             (Ok(Look { version: None, ..good.clone() }), Verdict::Ok, "empty"),

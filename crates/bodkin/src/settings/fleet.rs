@@ -141,6 +141,7 @@ impl FleetTable {
             domain: self.domain.clone().filter(|domain| !domain.is_empty()),
             create: (self.create_replicas > 0)
                 .then(|| (self.create_replicas, Some(self.create_bytes_max).filter(|bytes_max| *bytes_max > 0))),
+            keeps_for: None,
             lanes: self.lanes()?,
             form,
             batch_bytes_max: self.batch_bytes_max,
@@ -162,10 +163,7 @@ impl FleetTable {
             (None, None, None, None) => Ok(Credentials::None),
             (Some(user), Some(password), None, None) => Ok(Credentials::User { user, password }),
             (None, None, Some(token), None) => Ok(Credentials::Token(token)),
-            (None, None, None, Some(seed)) => {
-                let key = Nkey::of_seed(&seed).context("key_file")?;
-                Ok(Credentials::Key { public_key: key.public_key(), signer: Signer::new(move |nonce| key.sign(nonce)) })
-            }
+            (None, None, None, Some(seed)) => key_credentials(&seed).context("key_file"),
             _ => bail!("user and password_file go together, token_file or key_file without them and each other"),
         }
     }
@@ -199,6 +197,12 @@ impl FleetTable {
         }
         Ok(lanes)
     }
+}
+
+/// Who has the key that this seed makes.
+pub(super) fn key_credentials(seed: &str) -> anyhow::Result<Credentials> {
+    let key = Nkey::of_seed(seed)?;
+    Ok(Credentials::Key { public_key: key.public_key(), signer: Signer::new(move |nonce| key.sign(nonce)) })
 }
 
 fn event_type(name: &str, key: &str) -> anyhow::Result<Box<str>> {

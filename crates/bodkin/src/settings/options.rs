@@ -89,6 +89,16 @@ settings! {
     @secret node_events: String = "BODKIN_NODE_EVENTS",
     /// Certificates (PEM) of the authorities that NATS between nodes is believed by, where it is tls://; empty: none
     node_events_trust_file: PathBuf = "BODKIN_NODE_EVENTS_TRUST_FILE",
+    /// File with the seed of the key (an nkey) that NATS between nodes knows this one by, instead of a user in the URL; only its owner may read it. Empty: none
+    node_events_key_file: PathBuf = "BODKIN_NODE_EVENTS_KEY_FILE",
+    /// Stream of JetStream that keeps events between nodes, so that a node or subscriber that was away gets what it has missed; empty: none, and events cross at most once
+    node_events_stream: String = "BODKIN_NODE_EVENTS_STREAM",
+    /// Servers that have that stream where it is not there and is made, 1 to 5; 0: somebody else makes it
+    node_events_replicas: u8 = "BODKIN_NODE_EVENTS_REPLICAS",
+    /// Bytes that it may have then; its oldest messages go first
+    node_events_bytes_max: u64 = "BODKIN_NODE_EVENTS_BYTES_MAX",
+    /// How long it keeps a message then, in seconds
+    node_events_age_max_s: u64 = "BODKIN_NODE_EVENTS_AGE_MAX_S",
     /// With a shared database: the Service Registries (HOST:PORT) of the reliable pair that serves this plant's real-time topics and graphs, to which clients are sent
     @list realtime_at: Vec<String> = "BODKIN_REALTIME_AT",
     /// Take data over that was written in the other mode, secure or insecure, as it is
@@ -299,6 +309,11 @@ impl Settings {
             database: Some(String::new()),
             node_events: Some(String::new()),
             node_events_trust_file: Some(PathBuf::new()),
+            node_events_key_file: Some(PathBuf::new()),
+            node_events_stream: Some(String::new()),
+            node_events_replicas: Some(0),
+            node_events_bytes_max: Some(EVENT_LOG.bytes_max),
+            node_events_age_max_s: Some(EVENT_LOG.age_max.as_secs()),
             realtime_at: Some(Vec::new()),
             adopt_data: Some(false),
             trust: Some(PathBuf::new()),

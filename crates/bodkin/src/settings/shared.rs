@@ -1,15 +1,15 @@
 //! The database that several nodes share, and what does not go with it.
 
-use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bodkin_host::{DatabasePlace, NatsPlace};
+use bodkin_host::{DatabasePlace, NatsPlace, NodeStreamLimits, NodeStreamTerms, fleet::Credentials};
 use bodkin_trust::{
-    file::read_anchors,
+    file::{read_anchors, read_password},
     tls::{ServerCheck, client},
 };
 
-use super::Settings;
+use super::{Settings, fleet::key_credentials, given};
 
 impl Settings {
     /// Where the shared database of complete settings is; `None`: this node has one of its own.
@@ -33,19 +33,54 @@ impl Settings {
     }
 }
 
-/// By what best-effort events go from node to node.
-pub fn node_events(url: &str, trust_file: Option<&Path>, is_shared: bool) -> anyhow::Result<Option<NatsPlace>> {
-    match url.trim() {
-        "" => Ok(None),
-        _ if !is_shared => {
-            bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
+impl Settings {
+    /// By what best-effort events of complete settings go from node to node; `None`: they do not.
+    pub fn node_events(&self) -> anyhow::Result<Option<NatsPlace>> {
+        let url = self.node_events.as_deref().unwrap_or_default().trim();
+        let is_shared = self.database.as_deref().is_some_and(|database| !database.trim().is_empty());
+        match url {
+            "" => Ok(None),
+            _ if !is_shared => {
+                bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
+            }
+            url => {
+                let anchors = given(&self.node_events_trust_file).map(|path| read_anchors(&path, None)).transpose();
+                let anchors = anchors.context("--node-events-trust-file")?;
+                let tls =
+                    anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("--node-events-trust-file")?;
+                let place = NatsPlace::parse(url, tls).context("--node-events")?;
+                let Some(path) = given(&self.node_events_key_file) else { return Ok(Some(place)) };
+                if !matches!(place.credentials, Credentials::None) {
+                    bail!("--node-events-key-file goes without a user or token in --node-events");
+                }
+                let credentials = key_credentials(&read_password(&path).context("--node-events-key-file")?);
+                Ok(Some(NatsPlace { credentials: credentials.context("--node-events-key-file")?, ..place }))
+            }
         }
-        url => {
-            let anchors = trust_file.map(|path| read_anchors(path, None)).transpose().context("--node-events-trust-file")?;
-            let tls =
-                anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("--node-events-trust-file")?;
-            Ok(Some(NatsPlace::parse(url, tls).context("--node-events")?))
+    }
+
+    /// The stream that keeps them, in complete settings; `None`: there is none.
+    pub fn node_stream(&self) -> anyhow::Result<Option<NodeStreamTerms>> {
+        let stream = self.node_events_stream.as_deref().unwrap_or_default().trim();
+        if stream.is_empty() {
+            return Ok(None);
         }
+        if self.node_events()?.is_none() {
+            bail!("--node-events-stream is a stream of the NATS servers that --node-events names, and it names none");
+        }
+        if self.event_log == Some(false) {
+            bail!("--node-events-stream needs the event log, in which events wait until they are handed on: --event-log true");
+        }
+        let all = "complete settings have every option";
+        let limits = |replicas: u8| NodeStreamLimits {
+            replicas,
+            bytes_max: self.node_events_bytes_max.expect(all),
+            age_max: Duration::from_secs(self.node_events_age_max_s.expect(all)),
+        };
+        let create = Some(self.node_events_replicas.expect(all)).filter(|replicas| *replicas > 0).map(limits);
+        let terms = NodeStreamTerms { stream: stream.to_owned(), create };
+        terms.check().context("--node-events-stream")?;
+        Ok(Some(terms))
     }
 }
 
@@ -74,13 +109,49 @@ pub fn realtime_at(places: Vec<String>, is_shared: bool) -> anyhow::Result<Vec<S
 mod tests {
     use super::*;
 
+    fn with(settings: &str) -> Settings {
+        toml::from_str::<Settings>(settings).expect("settings").or(Settings::defaults())
+    }
+
+    fn shared(settings: &str) -> Settings {
+        with(&format!("database = 'postgres://bodkin@db/cloud'\n{settings}"))
+    }
+
     #[test]
     fn events_go_from_node_to_node_only_where_there_are_several() {
-        assert!(node_events(" ", None, false).unwrap().is_none());
-        assert_eq!(node_events("nats://a:b@one", None, true).unwrap().unwrap().to_string(), "nats://one:4222");
-        assert!(node_events("nats://one", None, false).unwrap_err().to_string().contains("share a database"));
-        assert!(format!("{:#}", node_events("http://one", None, true).unwrap_err()).contains("nats://USER"));
-        assert!(format!("{:#}", node_events("tls://one", None, true).unwrap_err()).contains("authority's certificate"));
+        assert!(with("node_events = ' '").node_events().unwrap().is_none());
+        let place = shared("node_events = 'nats://a:b@one'").node_events().unwrap().unwrap();
+        assert_eq!(place.to_string(), "nats://one:4222");
+        for (settings, told) in [
+            (with("node_events = 'nats://one'"), "share a database"),
+            (shared("node_events = 'http://one'"), "nats://USER"),
+            (shared("node_events = 'tls://one'"), "authority's certificate"),
+            (shared("node_events = 'nats://a:b@one'\nnode_events_key_file = 'key'"), "without a user"),
+            (shared("node_events = 'nats://one'\nnode_events_key_file = 'not/there'"), "--node-events-key-file"),
+        ] {
+            let error = format!("{:#}", settings.node_events().unwrap_err());
+            assert!(error.contains(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stream_keeps_events_between_nodes_where_it_can() {
+        assert_eq!(shared("node_events = 'nats://one'").node_stream().unwrap(), None);
+        let made = shared("node_events = 'nats://one'\nnode_events_stream = 'NODES'\nnode_events_replicas = 3\nnode_events_age_max_s = 60");
+        let terms = made.node_stream().unwrap().unwrap();
+        assert_eq!(terms.stream, "NODES");
+        assert_eq!(terms.create.map(|limits| (limits.replicas, limits.age_max)), Some((3, Duration::from_secs(60))));
+        let others = shared("node_events = 'nats://one'\nnode_events_stream = 'NODES'").node_stream().unwrap().unwrap();
+        assert_eq!(others.create, None, "somebody else makes it");
+        for (lines, told) in [
+            ("node_events_stream = 'NODES'", "names none"),
+            ("node_events = 'nats://one'\nnode_events_stream = 'a.b'", "no name of a stream"),
+            ("node_events = 'nats://one'\nnode_events_stream = 'N'\nnode_events_replicas = 6", "1 to 5 servers"),
+            ("node_events = 'nats://one'\nnode_events_stream = 'N'\nevent_log = false", "needs the event log"),
+        ] {
+            let error = format!("{:#}", shared(lines).node_stream().unwrap_err());
+            assert!(error.contains(told), "{error}");
+        }
     }
 
     #[test]

@@ -199,10 +199,10 @@ fn the_node_of_a_pair_that_leads_next_takes_each_once() {
 }
 
 /// A server of its own that asks for something, with this in its configuration; killed when dropped.
-struct Server(std::process::Child);
+pub struct Server(std::process::Child);
 
 impl Server {
-    fn start(program: &Path, place: &Path, more: &str) -> (Self, u16) {
+    pub fn start(program: &Path, place: &Path, more: &str) -> (Self, u16) {
         let port = crate::support::ports::held_port();
         let config = place.join("nats.conf");
         let text = format!("listen: \"127.0.0.1:{port}\"\njetstream {{ store_dir: \"{}/js\" }}\n{more}\n", place.display());
@@ -290,7 +290,7 @@ fn a_server_in_tls_that_knows_the_edge_by_its_key_is_believed_by_its_authority_o
 }
 
 /// A key that was just drawn: its seed, and the public one.
-fn key() -> (String, String) {
+pub fn key() -> (String, String) {
     let key = bodkin_trust::nkey::Nkey::draw();
     (key.seed().to_string(), key.public_key())
 }

@@ -27,6 +27,7 @@ mod mariadb;
 mod maven;
 mod network;
 mod node_events;
+mod node_log;
 #[allow(dead_code)]
 #[path = "../cloud/pair/nodes.rs"]
 mod nodes;

@@ -68,7 +68,7 @@ fn programs(test: &str) -> Option<(Server, PathBuf)> {
     Some((server, program))
 }
 
-fn counted(cloud: &Cloud, name: &str) -> u64 {
+pub fn counted(cloud: &Cloud, name: &str) -> u64 {
     let metrics = cloud.connect(System::Monitor).request("GET", "/metrics", &[], None).expect("an answer").text();
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name} is not in {metrics}"));
     line.trim().parse().expect("a number")

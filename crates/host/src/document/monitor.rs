@@ -32,6 +32,8 @@ pub const OPERATIONS: &[Description] = &[
         "Page[NodeState]",
         "The nodes that serve this cloud from a database that they share; none of a cloud with a database of its own.",
     ),
+    get(Bodkin, "api/v1/nodes/events", "NodeEvents", "Whether events go from node to node by the stream that keeps them.")
+        .absent("Events between nodes go by no stream."),
     act("api/v1/pair/hand-over", "HandedOver", "Has the other node of a reliable pair lead; answers when it does."),
     get(Bodkin, "api/v1/event-log", "EventLog", "What the event log holds."),
     get(Bodkin, "api/v1/services", "Page[ServiceLife]", "Which services may still be there.")

@@ -119,7 +119,7 @@ impl WayBack {
             reader: Reader::new(&config, source),
             taken_log: TakenLog::open(data, log, source)?,
             hands: Hands::new(shard, told.clone()),
-            taking: Taking { intake, told: Vec::new(), is_leaving: false },
+            taking: Taking::new(intake),
             line,
             state,
             stops: stops.clone(),
@@ -145,11 +145,18 @@ impl WayBack {
     }
 }
 
-/// What is said over the line.
-struct Taking {
-    intake: Intake,
-    told: Vec<Told>,
+/// What is said over the line: an intake, and what it has told.
+pub(crate) struct Taking {
+    pub(crate) intake: Intake,
+    pub(crate) told: Vec<Told>,
     is_leaving: bool,
+}
+
+impl Taking {
+    /// Without a connection.
+    pub fn new(intake: Intake) -> Self {
+        Self { intake, told: Vec::new(), is_leaving: false }
+    }
 }
 
 impl Speaker for Taking {

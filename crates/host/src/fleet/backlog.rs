@@ -9,6 +9,7 @@
 //! where they are in the order.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap, VecDeque},
     io,
 };
@@ -35,6 +36,8 @@ pub enum FleetForm {
     Payload,
     /// The event as JSON, as it is pushed, with its metadata.
     Event,
+    /// The same, behind its position in the event log (8 bytes, the highest first): what nodes of one cloud hand on to each other.
+    Placed,
 }
 
 /// A record that has a position in the lane.
@@ -233,13 +236,17 @@ impl LaneBacklog {
         let before = self.window_bytes;
         self.source = Some(Source { position: record.position, name: RecordName::of(record) });
         let event = publication(record);
-        let text = match (self.form, &event) {
+        let payload: Cow<'_, [u8]> = match (self.form, &event) {
             (_, None) => {
                 self.lose(record.topic, 1);
                 return self.window_bytes - before;
             }
-            (FleetForm::Payload, Some(event)) => event.payload().text(),
-            (FleetForm::Event, Some(_)) => record.event.into(),
+            (FleetForm::Payload, Some(event)) => match event.payload().text() {
+                Cow::Borrowed(text) => text.as_bytes().into(),
+                Cow::Owned(text) => text.into_bytes().into(),
+            },
+            (FleetForm::Event, Some(_)) => record.event.as_bytes().into(),
+            (FleetForm::Placed, Some(_)) => [&record.position.0.to_be_bytes()[..], record.event.as_bytes()].concat().into(),
         };
         self.keep(Record::Event {
             topic: record.topic,
@@ -247,7 +254,7 @@ impl LaneBacklog {
             incarnation: record.id.incarnation.0,
             sequence: record.id.sequence.0,
             created_ns: record.time_ns,
-            payload: text.as_bytes(),
+            payload: &payload,
         });
         self.window_bytes - before
     }

@@ -19,6 +19,7 @@ use bodkin_nats::{
 };
 
 use super::{
+    Bell, Purpose,
     backlog::LaneBacklog,
     checkpoint::Checkpoint,
     config::FleetConfig,
@@ -26,6 +27,7 @@ use super::{
     state::{FleetState, StreamTold},
 };
 use crate::{
+    inbox::Inbox,
     nats::{Line, LineEnd, Speaker},
     seldom::SeldomOf,
     trace::now_ns,
@@ -35,6 +37,9 @@ use crate::{
 const NOTE_PERIOD: Duration = Duration::from_secs(5);
 /// The longest time between two looks at the event log.
 const LOOK_MAX: Duration = Duration::from_millis(20);
+
+/// The longest wait of a thread that is told when there is something.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What is said over the line: lanes, and what waits in them.
 struct Forwarding {
@@ -71,6 +76,8 @@ impl Speaker for Forwarding {
 
 /// What the thread has.
 pub(super) struct Carrier {
+    purpose: Purpose,
+    bell: Bell,
     config: Arc<FleetConfig>,
     follower: Follower,
     forwarding: Forwarding,
@@ -85,6 +92,7 @@ pub(super) struct Carrier {
 
 impl Carrier {
     pub(super) fn new(
+        purpose: Purpose,
         config: Arc<FleetConfig>,
         follower: Follower,
         lanes: Vec<LaneBacklog>,
@@ -95,21 +103,33 @@ impl Carrier {
         let terms = (0..config.lanes.len()).map(|lane| config.terms(lane)).collect();
         let forwarder = Forwarder::new(config.setup(), terms).expect("the configuration was checked");
         let line = Line::new(format!("bodkin {}", config.edge), config.place.clone(), Pause::default())?;
+        let bell = Arc::new(Inbox::new(line.waker()?));
         let noted = (Instant::now(), lanes.iter().map(|lane| lane.checkpoint).collect());
         let forwarding = Forwarding { forwarder, lanes, told: Vec::new() };
-        Ok(Self { config, follower, forwarding, paths, line, state, stops, noted, seldom: SeldomOf::default() })
+        Ok(Self { purpose, bell, config, follower, forwarding, paths, line, state, stops, noted, seldom: SeldomOf::default() })
+    }
+
+    /// Rung where the event log has grown.
+    pub(super) fn bell(&self) -> Bell {
+        self.bell.clone()
     }
 
     /// Runs until it is told to stop.
     pub(super) fn run(mut self) {
         while !self.stops.load(Acquire) {
+            // In front of the look at the log: what is written from now on rings again.
+            self.bell.take(&mut Vec::new());
             let is_behind = self.follow();
             let next = self.converse();
             self.tell_numbers();
             if self.noted.0.elapsed() >= NOTE_PERIOD {
                 self.note();
             }
-            let look = (self.config.batch_wait_max / 2).clamp(Duration::from_millis(1), LOOK_MAX);
+            let look = match self.purpose {
+                Purpose::Fleet => (self.config.batch_wait_max / 2).clamp(Duration::from_millis(1), LOOK_MAX),
+                // It is told by the bell.
+                Purpose::Nodes => WAIT_MAX,
+            };
             let longest = if is_behind { Duration::ZERO } else { next.min(look) };
             if let Err(error) = self.line.wait(longest) {
                 self.warn("poll", &format!("the thread cannot wait for its connection: {error}"));
@@ -164,7 +184,8 @@ impl Carrier {
 
     fn warn(&self, thing: &str, told: &str) {
         if let Some(times) = self.seldom.due(thing) {
-            tracing::warn!(edge = self.config.edge, times, "events do not reach the fleet's stream, and wait in the event log: {told}");
+            let stream = self.purpose.stream();
+            tracing::warn!(edge = self.config.edge, times, "events do not reach {stream}, and wait in the event log: {told}");
         }
     }
 
@@ -198,7 +219,8 @@ impl Carrier {
                 replicas = told.replicas,
                 on_disk,
                 times,
-                "the fleet's stream is on one server or in memory: what it acknowledges is lost with that server"
+                "{} is on one server or in memory: what it acknowledges is lost with that server",
+                self.purpose.stream()
             );
         }
         self.state.has_stream(told);
@@ -210,7 +232,7 @@ impl Carrier {
             lane::Told::Resumed(position) => {
                 state.stands(None, false);
                 let epoch = self.forwarding.lanes[lane].epoch();
-                tracing::info!(lane = name, epoch, position, "events go on to the fleet's stream");
+                tracing::info!(lane = name, epoch, position, "events go on to {}", self.purpose.stream());
             }
             lane::Told::Stored { records, is_duplicate, .. } => {
                 state.stands(None, false);
@@ -220,13 +242,20 @@ impl Carrier {
             }
             lane::Told::StreamLost(first, last) => {
                 state.lost_by_stream.fetch_add(last - first + 1, Relaxed);
-                tracing::error!(lane = name, first, last, "the fleet's stream has lost positions of this lane that it had acknowledged");
+                tracing::error!(
+                    lane = name,
+                    first,
+                    last,
+                    "{} has lost positions of this lane that it had acknowledged",
+                    self.purpose.stream()
+                );
             }
             lane::Told::Emptied(last) => {
                 tracing::warn!(
                     lane = name,
                     last,
-                    "the fleet's stream has nothing of this lane any more; it goes on behind what was acknowledged"
+                    "{} has nothing of this lane any more; it goes on behind what was acknowledged",
+                    self.purpose.stream()
                 );
             }
             lane::Told::TooLong(events) => {
@@ -234,7 +263,8 @@ impl Carrier {
                 tracing::error!(
                     lane = name,
                     events,
-                    "events are longer than a batch may be, and lost for the fleet: give a larger batch_bytes_max"
+                    "events are longer than a batch may be, and lost for {}: give a larger batch_bytes_max",
+                    self.purpose.stream()
                 );
             }
             lane::Told::Refused(why) => {
@@ -245,7 +275,7 @@ impl Carrier {
             lane::Told::Stopped(why) => {
                 state.stands(Some(why.to_string()), true);
                 if let Some(times) = self.seldom.due(&name) {
-                    tracing::error!(lane = name, times, "a lane to the fleet's stream stands still: {why}");
+                    tracing::error!(lane = name, times, "a lane to {} stands still: {why}", self.purpose.stream());
                 }
             }
         }
@@ -260,7 +290,8 @@ impl Carrier {
                 tracing::error!(
                     lane = state.name,
                     lost,
-                    "the event log did not keep events until they were forwarded: they are lost for the fleet"
+                    "the event log did not keep events until they were forwarded: they are lost for {}",
+                    self.purpose.stream()
                 );
             }
             state.waiting.store(lane.len() as u64, Relaxed);

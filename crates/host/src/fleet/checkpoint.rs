@@ -24,11 +24,22 @@ pub struct Checkpoint {
     pub from: Position,
 }
 
-/// The file of a lane below a data directory.
-pub fn path_of(data: &Path, lane: &str) -> PathBuf {
+/// The file of a lane in the directory of those that go to one stream.
+pub fn path_of(directory: &Path, lane: &str) -> PathBuf {
     // A lane's name is a token of a subject, which may have a slash.
     let name: String = lane.chars().map(|letter| if letter == '/' { '%' } else { letter }).collect();
-    data.join("fleet").join(format!("{name}.lane"))
+    directory.join(format!("{name}.lane"))
+}
+
+/// Writes a file in the place of the one before; whoever is killed meanwhile has either.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().expect("what is noted is in a directory");
+    fs::create_dir_all(directory)?;
+    let next = path.with_extension("next");
+    let mut file = File::create(&next)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&next, path)
 }
 
 impl Checkpoint {
@@ -55,15 +66,9 @@ impl Checkpoint {
         (words.next().is_none() && checkpoint.epoch > 0).then_some(checkpoint)
     }
 
-    /// Writes it in the place of the one before; whoever is killed meanwhile has either.
+    /// Writes it in the place of the one before.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let directory = path.parent().expect("a lane's file is in a directory");
-        fs::create_dir_all(directory)?;
-        let next = path.with_extension("next");
-        let mut file = File::create(&next)?;
-        writeln!(file, "{FORM} {} {} {}", self.epoch, self.position, self.from.0)?;
-        file.sync_all()?;
-        fs::rename(&next, path)
+        replace(path, &format!("{FORM} {} {} {}\n", self.epoch, self.position, self.from.0))
     }
 }
 

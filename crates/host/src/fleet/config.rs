@@ -5,7 +5,7 @@ use std::time::Duration;
 use bodkin_nats::{
     forwarder::{LANES_MAX, Setup, lane_subject},
     intake::IntakeSetup,
-    jetstream::{Api, StreamConfig},
+    jetstream::{Api, Discard, StreamConfig},
     lane::{BATCH_BYTES_MIN, Terms},
     protocol::{Subject, is_token},
     servers::SERVERS_MAX,
@@ -20,7 +20,7 @@ pub const BATCH_BYTES_MAX: usize = 8 << 20;
 const REST_LEAST: Duration = Duration::from_millis(100);
 const REST_MOST: Duration = Duration::from_secs(5);
 /// How long is waited until a stream that is not there is looked for again.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// A lane, and the event types that are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct FleetLane {
 /// Instead of an edge in a subject: all of them.
 pub const ALL_EDGES: &str = "all";
 /// Messages from the fleet that may be on their way into the event log.
-const TAKEN_MAX: usize = 256;
+pub(crate) const TAKEN_MAX: usize = 256;
 
 /// What comes from the fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +104,8 @@ pub struct FleetConfig {
     pub domain: Option<String>,
     /// On how many servers the stream is made where it is not there, and how many bytes it may have (`None`: as many as there is room for); `None`: somebody else makes it.
     pub create: Option<(u8, Option<u64>)>,
+    /// Where it is made: its oldest messages go behind this age, and where there is no room; `None`: what has no room is refused.
+    pub keeps_for: Option<Duration>,
     /// In the order of the file; topics that are marked and in no other one are in the first.
     pub lanes: Vec<FleetLane>,
     /// What is forwarded of an event.
@@ -202,6 +204,8 @@ impl FleetConfig {
         let stream = |(replicas, bytes_max): (u8, Option<u64>)| StreamConfig {
             num_replicas: replicas,
             max_bytes: bytes_max.map_or(-1, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+            discard: if self.keeps_for.is_some() { Discard::Old } else { Discard::New },
+            max_age: self.keeps_for.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
             ..StreamConfig::new(&self.stream, &[&self.subjects()])
         };
         Setup {

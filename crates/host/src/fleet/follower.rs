@@ -12,7 +12,15 @@ use crate::{replay::source, topics::RealTimeTopics};
 const RECORDS_OF_TURN: usize = 4_096;
 
 /// Which lane an event goes into.
-pub struct Selection {
+pub enum Selection {
+    /// Those that are chosen for the fleet have theirs.
+    Chosen(Chosen),
+    /// Whatever was accepted here goes into the one that there is.
+    Accepted,
+}
+
+/// What is chosen for the fleet.
+pub struct Chosen {
     /// Event types that are named, as stored.
     named: BTreeMap<Box<str>, usize>,
     /// Topics that are marked `fleet` and not named are in the first lane.
@@ -21,19 +29,29 @@ pub struct Selection {
     own: SystemId,
 }
 
-impl Selection {
+impl Chosen {
     /// Of the event types that are named for each lane, and the topics that are marked. What is published as `own` stays here: it has come from the fleet.
     pub fn new<'e>(lanes: impl Iterator<Item = (usize, &'e str)>, topics: Arc<RealTimeTopics>, own: SystemId) -> Self {
         Self { named: lanes.map(|(lane, event_type)| (event_type.into(), lane)).collect(), topics, own }
     }
 
-    /// The lane of an event; `None`: it stays here.
-    pub fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
+    fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
         if source(record.id) == Some(self.own) {
             return None;
         }
         let marked = || self.topics.get(record.topic).filter(|topic| topic.spec.fleet).map(|_| 0);
         self.named.get(record.topic).copied().or_else(marked)
+    }
+}
+
+impl Selection {
+    /// The lane of an event; `None`: it stays here, as what another node of this cloud has accepted, and hands on itself, does.
+    fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
+        match self {
+            _ if record.origin.is_some() => None,
+            Self::Chosen(chosen) => chosen.lane_of(record),
+            Self::Accepted => Some(0),
+        }
     }
 }
 

@@ -143,6 +143,11 @@ impl FleetConfig {
     /// # Errors
     /// It is not reached, or does not take who we are.
     pub fn look(&self, server: &NatsServer) -> Result<FleetLook, String> {
+        self.look_for(server, self.intake().as_ref())
+    }
+
+    /// The same for who takes what `intake` says.
+    pub(crate) fn look_for(&self, server: &NatsServer, intake: Option<&IntakeSetup>) -> Result<FleetLook, String> {
         let poll = mio::Poll::new().map_err(|error| error.to_string())?;
         let connection = Connection::open(server, self.place.tls.as_ref(), poll.registry()).map_err(|error| error.to_string())?;
         let options = Options {
@@ -167,7 +172,7 @@ impl FleetConfig {
                 refused.push((self.lanes[at].name.clone(), why));
             }
         }
-        let from = self.intake().map(|setup| try_intake(&mut looking, &setup));
+        let from = intake.map(|setup| try_intake(&mut looking, setup));
         Ok(FleetLook { server: name, version, stream, refused, from })
     }
 

@@ -107,6 +107,20 @@ pub struct FleetView {
     from_fleet: Option<BackView>,
 }
 
+/// Events between the nodes of one cloud, as they are told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BetweenNodesView {
+    node: String,
+    stream: String,
+    connected: bool,
+    server: Option<String>,
+    trouble: Option<String>,
+    told: Option<StreamTold>,
+    handed_on: Vec<LaneView>,
+    taken: Option<BackView>,
+}
+
 pub(super) fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every assignment leaves it whole.
     place.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,6 +136,11 @@ impl LaneState {
     pub fn stands(&self, why: Option<String>, is_stopped: bool) {
         *lock(&self.trouble) = why;
         self.is_stopped.store(is_stopped, Relaxed);
+    }
+
+    /// Does it not go on just now?
+    pub fn is_troubled(&self) -> bool {
+        lock(&self.trouble).is_some()
     }
 
     /// Does it stand until somebody does something?
@@ -180,6 +199,26 @@ impl FleetState {
     /// What a server has refused, while all else goes on.
     pub fn refused(&self, why: String) {
         *lock(&self.trouble) = Some(why);
+    }
+
+    /// Whether events go both ways.
+    pub fn is_whole(&self) -> bool {
+        let comes = self.back.as_ref().is_none_or(|back| back.is_connected.load(Relaxed));
+        comes && self.is_connected.load(Relaxed) && !self.lanes.iter().any(LaneState::is_troubled)
+    }
+
+    /// As it is told of the nodes of one cloud.
+    pub fn view_between_nodes(&self) -> BetweenNodesView {
+        BetweenNodesView {
+            node: self.edge.clone(),
+            stream: self.stream.clone(),
+            connected: self.is_whole(),
+            server: lock(&self.server).clone(),
+            trouble: lock(&self.trouble).clone(),
+            told: *lock(&self.told),
+            handed_on: self.lanes.iter().map(LaneState::view).collect(),
+            taken: self.back.as_ref().map(|back| back.view()),
+        }
     }
 
     /// As it is told.

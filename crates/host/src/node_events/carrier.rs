@@ -20,7 +20,7 @@ use bodkin_nats::{
 };
 use tokio::sync::oneshot;
 
-use super::{Crossing, NodeEvent, Outgoing, account::Account};
+use super::{Crossing, FromNode, NodeEvent, Outgoing, account::Account};
 use crate::{
     inbox::{Inbox, Message},
     nats::{Line, NatsPlace, Speaker},
@@ -57,13 +57,14 @@ impl NodeEvents {
     pub fn start(place: NatsPlace, cloud: &str, node: &str, inbox: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
         let subject = Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits");
         let line = Line::new(format!("bodkin node {node}"), place, PAUSE)?;
-        let crossing = Crossing::new(line.waker()?);
+        let (crossing, outgoing) = Crossing::at_most_once(line.waker()?);
         let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
-        let node_events = Self { stops: stops.clone(), outgoing: crossing.outgoing.clone(), ended };
+        let node_events = Self { stops: stops.clone(), outgoing: outgoing.clone(), ended };
         let exchange = Exchange {
             subject,
             node: node.to_owned(),
             crossing: crossing.clone(),
+            outgoing,
             waiting: VecDeque::new(),
             client: None,
             account: Account::default(),
@@ -127,7 +128,7 @@ impl Carrier {
             return;
         }
         let (done, delivered) = oneshot::channel();
-        self.inbox.post(Message::FromNodes { events, done });
+        self.inbox.post(Message::FromNodes { events: events.into(), done });
         // A shard that has ended delivers nothing.
         let _ = delivered.blocking_recv();
     }
@@ -140,12 +141,14 @@ struct Exchange {
     /// This node's name.
     node: String,
     crossing: Crossing,
+    /// Where the shard puts events.
+    outgoing: Arc<Inbox<Outgoing>>,
     /// Events that were taken from the shard and are not sent.
     waiting: VecDeque<Outgoing>,
     client: Option<Client>,
     account: Account,
     /// Events for the shard.
-    heard: Vec<NodeEvent>,
+    heard: Vec<FromNode>,
     is_leaving: bool,
     /// That NATS is away was told.
     is_told: bool,
@@ -177,7 +180,7 @@ impl Speaker for Exchange {
         }
         if self.waiting.is_empty() {
             let mut taken = Vec::new();
-            self.crossing.outgoing.take(&mut taken);
+            self.outgoing.take(&mut taken);
             self.waiting.extend(taken);
         }
         Ok(if self.send_some() { now } else { next })
@@ -252,7 +255,7 @@ impl Exchange {
             Some(event) => {
                 counts.heard.fetch_add(1, Relaxed);
                 counts.missing.fetch_add(event.missing, Relaxed);
-                self.heard.push(event);
+                self.heard.push(FromNode::Event(event));
             }
             None => {
                 counts.refused.fetch_add(1, Relaxed);
@@ -271,7 +274,8 @@ fn read(message: &NatsMessage) -> Option<(&str, NodeEvent)> {
     if id.sequence.0 == 0 {
         return None;
     }
-    Some((headers.get(NODE)?, NodeEvent { source, incarnation: id.incarnation, sequence: id.sequence, time, event, missing: 0 }))
+    let event = NodeEvent { source, incarnation: id.incarnation, sequence: id.sequence, time, event, missing: 0, origin: None };
+    Some((headers.get(NODE)?, event))
 }
 
 #[cfg(test)]

@@ -61,8 +61,11 @@ impl<'h> Hearing<'h> {
         Self { subscription, snapshot: Arc::clone(&store.snapshot()), text: String::new() }
     }
 
-    /// Whether the subscription is to get the event.
+    /// Whether the subscription is to get the event. What another node has accepted is pushed by that node.
     pub fn hears(&mut self, record: &Record<'_>) -> bool {
+        if record.origin.is_some() {
+            return false;
+        }
         let topic = self.snapshot.event_type(self.subscription.event_type);
         topic.is_some_and(|topic| topic.event_type_name.as_str() == record.topic)
             && publication(record).is_some_and(|event| event_handler::hears(&self.snapshot, self.subscription, &event, &mut self.text))

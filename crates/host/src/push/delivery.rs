@@ -352,7 +352,7 @@ fn topics_behind(log: &EventLogReader, present: Position) -> io::Result<Option<B
     let mut cursor = log.cursor(present);
     for _ in 0..MISSED_RECORDS_MAX {
         let Some(record) = cursor.read()? else { return Ok(Some(topics)) };
-        if !topics.contains(record.topic) {
+        if record.origin.is_none() && !topics.contains(record.topic) {
             topics.insert(record.topic.to_owned());
         }
     }

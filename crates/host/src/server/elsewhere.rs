@@ -9,11 +9,11 @@ use super::StartError;
 use crate::{
     config::HostConfig,
     destination::Destinations,
-    fleet::{self, FleetState},
+    fleet::{self, FleetState, Purpose},
     gatekeeper::Gatekeeper,
     gateway::{Gateway, SecureEnds},
     inbox::Inbox,
-    node_events::{Crossing, NodeEvents},
+    node_events::{Crossing, NodeEvents, NodeLog, NodeStream},
     relay::{Dialer, Relays},
     security::{Security, Trust},
     trace::{Traces, exporter::Exporter},
@@ -36,7 +36,7 @@ pub(super) fn gatekeeper(
 /// What is told of forwarding to the fleet, where anything is; lanes that are new begin with what is published from now on, whoever leads.
 pub(super) fn fleet(config: &HostConfig, log: Option<&EventLogReader>) -> Result<Option<Arc<FleetState>>, StartError> {
     let (Some(fleet), Some(log)) = (&config.fleet, log) else { return Ok(None) };
-    fleet::begin_lanes(fleet, &config.data, log).map_err(StartError::Fleet)?;
+    fleet::begin_lanes(Purpose::Fleet, fleet, &config.data, log).map_err(StartError::Fleet)?;
     Ok(Some(fleet::state(fleet)))
 }
 
@@ -51,15 +51,44 @@ pub(super) fn traces(config: &HostConfig, trust: Option<&Trust>) -> (Option<Arc<
     (Some(traces), Some(exporter))
 }
 
+/// What carries events between the nodes of a shared database.
+pub(super) enum BetweenNodes {
+    /// At most once.
+    AtMostOnce(NodeEvents),
+    /// By a stream that keeps them.
+    Log(NodeLog),
+}
+
+impl BetweenNodes {
+    /// Ends it. Waits for its threads, so it is not for one that serves others.
+    pub fn stop(self) {
+        match self {
+            Self::AtMostOnce(node_events) => node_events.stop(),
+            Self::Log(log) => log.stop(),
+        }
+    }
+}
+
 /// What carries events between the nodes of a shared database, and the shard's end of it, where that is configured.
 pub(super) fn node_events(
     config: &HostConfig,
     store: &Store,
+    log: Option<&EventLogReader>,
     inbox: &Arc<Inbox>,
-) -> Result<(Option<NodeEvents>, Option<Crossing>), StartError> {
-    let (Some((node, cloud)), Some(place)) = (store.shared_names(), config.nats.clone()) else { return Ok((None, None)) };
-    let (node_events, crossing) = NodeEvents::start(place, cloud, node, inbox.clone())?;
-    Ok((Some(node_events), Some(crossing)))
+) -> Result<Option<(BetweenNodes, Crossing)>, StartError> {
+    let (Some((node, cloud)), Some(place)) = (store.shared_names(), config.nats.clone()) else { return Ok(None) };
+    let (between, crossing) = match (&config.node_stream, log) {
+        (Some(terms), Some(log)) => {
+            let stream = NodeStream::new(place, terms, cloud, node);
+            let (between, crossing) = NodeLog::start(&stream, &config.data, log, inbox.clone())?;
+            (BetweenNodes::Log(between), crossing)
+        }
+        _ => {
+            let (between, crossing) = NodeEvents::start(place, cloud, node, inbox.clone())?;
+            (BetweenNodes::AtMostOnce(between), crossing)
+        }
+    };
+    Ok(Some((between, crossing)))
 }
 
 /// The Gateway, in a cloud that has one. Relays know the Gatekeeper's key of each cloud, so that is what it shows them, on connections of its own: what a tunnel

@@ -1,50 +1,140 @@
-//! Events of the other nodes that serve this cloud: they go to who listens here live.
+//! Events of the other nodes that serve this cloud: they go to who listens here live, and, if a stream has brought them, into the event log.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
-use bodkin_arrowhead::{error::ArrowheadError, publication};
-use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, TopicId, Wanted};
+use bodkin_arrowhead::publication;
+use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Sequence, TopicId, Wanted};
+use bodkin_store::event_log::{EventLog, Origin};
+use tokio::sync::oneshot;
 
-use super::{Receiver, Shard};
-use crate::node_events::NodeEvent;
+use super::{Phase, Receiver, Shard, not_taken::NotTaken};
+use crate::{
+    heard::Heard,
+    listening::Listening,
+    node_events::{Crossing, FromNode, NodeEvent, NodeLoss},
+    replay,
+};
+
+/// Of a record that is no event.
+const NO_EVENT: EventId = EventId { publisher: PublisherId(0), incarnation: Incarnation(0), topic: TopicId(0), sequence: Sequence(0) };
+
+/// What a shard has to do with the other nodes.
+pub(super) struct OtherNodes {
+    /// Whether this turn has put events into the log that go to them.
+    pub is_to_cross: bool,
+    /// Where nodes hand their events on to each other by a stream: how far listeners here have heard.
+    pub heard: Option<Heard>,
+    /// Told when events of theirs are written into the log.
+    pub unwritten: Vec<oneshot::Sender<Result<(), String>>>,
+}
+
+impl OtherNodes {
+    /// With what had come of them at the start.
+    pub fn begin(crossing: Option<&Crossing>) -> Self {
+        Self { is_to_cross: false, heard: crossing.and_then(|crossing| crossing.heard.clone()), unwritten: Vec::new() }
+    }
+}
 
 impl Shard {
-    /// Delivers events of other nodes. They are in no event log here: who is pushed to is served by the node that has accepted them.
-    pub(super) fn take_from_nodes(&mut self, events: &[NodeEvent]) {
+    /// Delivers events of other nodes. Who is pushed to is served by the node that has accepted them. Those of a stream are taken only while the event log is written.
+    pub(super) fn take_from_nodes(&mut self, events: &[FromNode], done: oneshot::Sender<Result<(), String>>) {
+        let is_kept = events.iter().any(|event| match event {
+            FromNode::Event(event) => event.origin.is_some(),
+            FromNode::Lost(_) => true,
+        });
+        if is_kept && self.log.as_ref().is_none_or(EventLog::is_suspended) {
+            // Who has gone asks for no answer.
+            let _ = done.send(Err("the event log is suspended".to_owned()));
+            return;
+        }
         for event in events {
-            if let Err(error) = self.take_from_node(event) {
-                tracing::warn!(%error, "another node has sent what is no event");
+            let taken = match event {
+                FromNode::Event(event) => self.take_from_node(event),
+                FromNode::Lost(loss) => {
+                    self.lose_from_node(loss);
+                    Ok(())
+                }
+            };
+            if let Err(refusal) = taken {
+                tracing::warn!(why = refusal.told(), "an event of another node is not taken");
             }
+        }
+        if is_kept {
+            // It is told when they are written, at the end of the turn.
+            self.nodes.unwritten.push(done);
+        } else {
+            let _ = done.send(Ok(()));
         }
     }
 
-    fn take_from_node(&mut self, event: &NodeEvent) -> Result<(), ArrowheadError> {
+    fn take_from_node(&mut self, event: &NodeEvent) -> Result<(), NotTaken> {
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
-        let publication = publication::of_node(&event.event, event.source, event.time, &mut self.scratch)?;
+        let publication = publication::of_node(&event.event, event.source, event.time, &mut self.scratch).map_err(NotTaken::Rules)?;
         if self.is_new_to_links(&self.scratch.event_type) {
             let topic = self.scratch.event_type.clone();
             self.open_to_links(&topic);
         }
-        // A topic that is not there has no listener.
-        let Some(topic) = self.broker.topic_id(&self.scratch.event_type) else { return Ok(()) };
+        // Topics are numbered by each node.
+        let topic = match event.origin {
+            Some(_) => self.broker.topic(&self.scratch.event_type)?,
+            // A topic that is not there has no listener.
+            None => match self.broker.topic_id(&self.scratch.event_type) {
+                Some(topic) => topic,
+                None => return Ok(()),
+            },
+        };
         if event.missing > 0 {
             self.tell_missing(topic, event.missing);
         }
-        // Topics are numbered by each node.
         let publisher = PublisherId(event.source.0.unsigned_abs());
         let id = EventId { publisher, incarnation: event.incarnation, topic, sequence: event.sequence };
         self.frames.clear();
+        if event.origin.is_some() {
+            self.tell_place(event.origin);
+        }
+        let has_heard = |listening: &Listening| {
+            listening.heard.as_ref().zip(event.origin).is_some_and(|(heard, origin)| heard.has_come(origin, event.time.unix_nanos()))
+        };
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
-        let mut offer = |receiver: &Receiver, event: OfferedEvent| match receiver {
+        let mut offer = |receiver: &Receiver, offered: OfferedEvent| match receiver {
             Receiver::Push { .. } | Receiver::Graph => Wanted::No,
-            _ => receiver.frame_bytes(frames, endpoint, event.id, &snapshot, &publication, filter_text),
+            // It was at another node before, which had this one sooner.
+            Receiver::Stream { listening, .. } if has_heard(listening) => Wanted::No,
+            _ => receiver.frame_bytes(frames, endpoint, offered.id, &snapshot, &publication, filter_text),
         };
         let lost_before = self.broker.lost_events();
         self.broker.publish_named(self.clock.broker(), id, &mut offer, &mut self.outputs);
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
+        if let Some(origin) = event.origin {
+            let topic = self.scratch.event_type.as_str();
+            keep(self.log.as_mut(), origin, (event.time.unix_nanos(), id), topic, &event.event, self.clock.now);
+        }
         self.carry_out(None);
         Ok(())
+    }
+
+    /// Tells live listeners of a loss, and notes it in the event log, for those who come back.
+    fn lose_from_node(&mut self, NodeLoss { event_type, events, origin }: &NodeLoss) {
+        let named = (self.clock.utc.unix_nanos(), NO_EVENT);
+        keep(self.log.as_mut(), *origin, named, event_type, &events.to_string(), self.clock.now);
+        if !event_type.is_empty() {
+            if let Some(topic) = self.broker.topic_id(event_type) {
+                self.tell_missing(topic, *events);
+            }
+            return;
+        }
+        // Whose they were, nobody knows.
+        let listening: Vec<usize> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| matches!(connection.phase, Phase::Stream { .. }))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in listening {
+            self.connections[slot].out().extend_from_slice(replay::LOST);
+            self.dirty.push(slot);
+        }
     }
 
     /// Tells live listeners of a topic that so many of its events will never be there.
@@ -57,4 +147,10 @@ impl Shard {
         });
         self.carry_out_now();
     }
+}
+
+/// Puts a record of another node into the log, which is there: it was looked at before.
+fn keep(log: Option<&mut EventLog>, origin: Origin, (time_ns, id): (u64, EventId), topic: &str, event: &str, now: Instant) {
+    let log = log.expect("what comes by a stream is taken where there is a log");
+    log.append_from(Some(origin), time_ns, id, topic, event, now);
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
-use bodkin_store::event_log::{Position, Record, batch};
+use bodkin_store::event_log::{Origin, Position, Record, batch};
 
 use super::{ConnectionKey, Phase, Shard, from_fleet::FleetMessage, zmtp::LinkKey};
 use crate::{
@@ -63,9 +63,17 @@ impl Shard {
         let (time_ns, topic) = (self.clock.utc.unix_nanos(), &*self.scratch.event_type);
         let position = log.append(time_ns, event, topic, json, self.clock.now);
         if is_copied {
-            self.unsynced.copy(&Record { position, time_ns, id: event, topic, event: json });
+            self.unsynced.copy(&Record { position, time_ns, id: event, topic, event: json, origin: None });
         }
         Some(position)
+    }
+
+    /// Has the ids of the next event's frames tell how far listeners here have heard with it, where other nodes can go on with that.
+    pub(super) fn tell_place(&mut self, origin: Option<Origin>) {
+        if let (Some(heard), Some(log)) = (&mut self.nodes.heard, &self.log) {
+            heard.goes_on(log.next_position(), self.clock.utc.unix_nanos(), origin);
+            self.frames.tell_place(heard);
+        }
     }
 
     /// Sends the Backup what it is to have on its disk too.
@@ -131,6 +139,13 @@ impl Shard {
     pub(super) fn write_log(&mut self) {
         let Some(log) = &mut self.log else { return };
         log.write(self.clock.now);
+        // What a log that was suspended meanwhile has skipped, it counts.
+        self.nodes.unwritten.drain(..).for_each(|done| drop(done.send(Ok(()))));
+        if std::mem::take(&mut self.nodes.is_to_cross)
+            && let Some(crossing) = &self.context.crossing
+        {
+            crossing.written();
+        }
         if self.unsynced.publishers.is_empty() && self.unsynced.tickets.is_empty() {
             return;
         }

@@ -179,6 +179,7 @@ impl Shard {
         }
         let dispatching = self.begin_dispatch(publication);
         self.frames.clear();
+        self.tell_place(None);
         let facts = publication.facts();
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offer =
@@ -196,6 +197,7 @@ impl Shard {
         let position = self.append(event, publication);
         if let Some(crossing) = &self.context.crossing {
             crossing.send(&self.scratch.event_type, event, self.clock.utc, self.frames.json(publication));
+            self.nodes.is_to_cross |= position.is_some();
         }
         self.context.counts.published.fetch_add(1, Relaxed);
         // Added, for push tasks count theirs beside.

@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
 };
 use bodkin_broker::{Input, Overflow, SubscriptionKey};
-use bodkin_store::event_log::{EventLog, Position};
+use bodkin_store::event_log::{EventLog, Position, Record};
 use imbl::ordmap::DiffItem;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -165,7 +165,8 @@ impl Shard {
         let snapshot = self.context.store.snapshot();
         let topic = snapshot.event_type(subscription.event_type).map(|topic| topic.event_type_name.clone());
         let mut bytes = 0;
-        for record in recent.filter(|record| topic.as_ref().is_some_and(|topic| topic.as_str() == record.topic)) {
+        let is_pushed = |record: &Record<'_>| record.origin.is_none() && topic.as_ref().is_some_and(|topic| topic.as_str() == record.topic);
+        for record in recent.filter(is_pushed) {
             let Some(event) = publication(&record) else { continue };
             if event_handler::hears(&snapshot, subscription, &event, &mut self.filter_text) {
                 bytes += record.event.len() as u64;

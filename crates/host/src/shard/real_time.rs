@@ -314,7 +314,7 @@ impl Shard {
             let time_ns = self.clock.utc.unix_nanos();
             let position = log.append(time_ns, event, &topic.event_type, json, self.clock.now);
             if topic.is_durable && self.primary.is_some() {
-                self.unsynced.copy(&Record { position, time_ns, id: event, topic: &topic.event_type, event: json });
+                self.unsynced.copy(&Record { position, time_ns, id: event, topic: &topic.event_type, event: json, origin: None });
             }
             kept.position = Some(position);
         }

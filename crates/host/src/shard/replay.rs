@@ -39,7 +39,7 @@ impl Shard {
         let listening = Arc::new(listening);
         let connection = &mut self.connections[slot];
         let key = ConnectionKey { slot, serial: connection.serial };
-        self.context.runtime.spawn(replay::replay(key, listening.clone(), since, credits, context));
+        self.context.runtime.spawn(replay::replay(key, listening.clone(), (since, self.nodes.heard.clone()), credits, context));
         let mut replay = Replay { listening, credit, is_asked: false };
         replay.ask();
         connection.begin_replay(replay);
@@ -84,10 +84,21 @@ impl Shard {
         let replay = connection.replay.take().expect("a replay is under way");
         let listening = replay.listening;
         let snapshot = self.context.store.snapshot();
-        for record in recent.filter(|record| record.topic == listening.event_type.as_str()) {
+        let mut heard = chunk.heard.clone();
+        for record in recent {
+            if replay::is_loss(&record, &listening) {
+                connection.out().extend_from_slice(replay::LOST);
+            }
+            if record.topic != listening.event_type.as_str() || replay::has_heard(&record, &listening, heard.as_ref()) {
+                continue;
+            }
             let Some(publication) = replay::publication(&record) else { continue };
             if listening.hears(&snapshot, &publication, &mut self.filter_text) {
                 self.frames.clear();
+                if let Some(heard) = &mut heard {
+                    heard.goes_on_with(&record);
+                    self.frames.tell_place(heard);
+                }
                 connection.out().extend_from_slice(self.frames.stream(listening.form, record.id, &publication));
             }
         }

@@ -42,7 +42,8 @@ impl Shard {
     }
 
     fn begin_stream(&mut self, slot: usize, request: &Request, consumer: Option<SystemId>, raw: &RawRequest<'_>) -> Result<(), Refusal> {
-        let listening = Listening::parse(request, raw.event_type, consumer)?;
+        let mut listening = Listening::parse(request, raw.event_type, consumer)?;
+        listening.heard = self.nodes.heard.as_ref().and_then(|_| listening::parse_heard(request, raw.last_event_id));
         let since = listening::parse_since(request, raw.last_event_id)?;
         let wish = listening::parse_wish(request)?;
         if wish == Wish::default() {

@@ -57,6 +57,7 @@ mod tests {
             id: EventId { publisher: PublisherId(7), incarnation: Incarnation(9), topic: TopicId(3), sequence: Sequence(position) },
             topic: "HOT",
             event,
+            origin: None,
         };
         let all = [record(5, r#"{"payload":"1"}"#), record(6, "{}")];
         let mut batch = Vec::new();

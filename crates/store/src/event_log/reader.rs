@@ -89,8 +89,10 @@ impl EventLogReader {
             let mut cursor = self.cursor(first);
             let (mut first_run, mut predecessor) = (None, None);
             while let Some(record) = cursor.read_before(until)? {
-                first_run.get_or_insert(record.id.incarnation);
-                is_run_met |= record.id.incarnation == id.incarnation;
+                if record.origin.is_none() {
+                    first_run.get_or_insert(record.id.incarnation);
+                    is_run_met |= record.id.incarnation == id.incarnation;
+                }
                 if record.topic == topic && stream(record.id) == stream(id) && record.id.sequence <= id.sequence {
                     predecessor = Some(Position(record.position.0 + 1));
                     if record.id.sequence == id.sequence {
@@ -98,7 +100,7 @@ impl EventLogReader {
                     }
                 }
             }
-            // The events of a run lie together, whatever the clock has done between and in the runs.
+            // The events of a run lie together, whatever the clock has done between and in the runs; those of other nodes lie anywhere.
             let begins_here = is_run_met && first_run.is_some_and(|run| run != id.incarnation);
             if predecessor.is_some() || begins_here {
                 return Ok(predecessor);

@@ -2,7 +2,8 @@
 //!
 //! `length u32, checksum u32, position u64, time u64, publisher u64, incarnation u64, topic u64, sequence u64,
 //! topic name's length u16, topic name, event JSON`. The length counts what follows the checksum, which is the CRC-32
-//! (IEEE 802.3) of the same bytes. `docs/formats/event-log.md` describes it for other readers.
+//! (IEEE 802.3) of the same bytes. Of an event of another node the highest bit of the topic name's length is set, and behind the name
+//! follows where it is from: `node u64, position u64, epoch u64, lane position u64`. `docs/formats/event-log.md` describes it for other readers.
 
 use std::ops::Range;
 
@@ -14,12 +15,29 @@ use super::Position;
 const PREFIX_BYTES: usize = 8;
 /// Bytes of the numbers in front of the topic's name.
 const NUMBERS_BYTES: usize = 7 * 8 - 8 + 2;
+/// Set in the topic name's length of a record that is of another node.
+const OF_NODE: u16 = 1 << 15;
+/// Bytes of where such a record is from.
+const ORIGIN_BYTES: usize = 4 * 8;
 /// Longest record that is believed; a longer one is damage. Far above the largest event that can be configured.
 pub(super) const RECORD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Highest position that is believed: no log gets there, and one more is still a number.
 pub(super) const POSITION_MAX: u64 = u64::MAX / 2;
 /// Positions that may be missing in front of a record that follows damage: more than are skipped in a year.
 const GAP_MAX: u64 = 1 << 45;
+
+/// Where an event was accepted that another node of this cloud has handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The node, by its name's number.
+    pub node: u64,
+    /// Where it is in that node's log.
+    pub position: Position,
+    /// In which count of lane positions the node has handed it on.
+    pub epoch: u64,
+    /// Its position there.
+    pub lane: u64,
+}
 
 /// An accepted event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +50,10 @@ pub struct Record<'r> {
     pub id: EventId,
     /// The topic's name as stored: upper-case.
     pub topic: &'r str,
-    /// The event as JSON, as subscribers get it.
+    /// The event as JSON, as subscribers get it; of a loss in front of another node's events, how many are missing here.
     pub event: &'r str,
+    /// Which node has accepted it; `None`: the one whose log this is.
+    pub origin: Option<Origin>,
 }
 
 impl<'r> Record<'r> {
@@ -45,9 +65,13 @@ impl<'r> Record<'r> {
         for number in [self.position.0, self.time_ns, id.publisher.0, id.incarnation.0, id.topic.0, id.sequence.0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        let topic_bytes = u16::try_from(self.topic.len()).expect("a topic's name is short");
-        out.extend_from_slice(&topic_bytes.to_le_bytes());
+        let topic_bytes = u16::try_from(self.topic.len()).ok().filter(|bytes| bytes & OF_NODE == 0).expect("a topic's name is short");
+        let mark = if self.origin.is_some() { OF_NODE } else { 0 };
+        out.extend_from_slice(&(topic_bytes | mark).to_le_bytes());
         out.extend_from_slice(self.topic.as_bytes());
+        if let Some(Origin { node, position, epoch, lane }) = self.origin {
+            [node, position.0, epoch, lane].iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+        }
         out.extend_from_slice(self.event.as_bytes());
         let body = start + PREFIX_BYTES;
         let length = out.len() - body;
@@ -66,8 +90,15 @@ impl<'r> Record<'r> {
         }
         let number = |index: usize| u64::from_le_bytes(body[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
         let texts = &body[NUMBERS_BYTES..];
-        let topic_bytes = usize::from(u16::from_le_bytes([body[NUMBERS_BYTES - 2], body[NUMBERS_BYTES - 1]]));
-        let (topic, event) = texts.split_at_checked(topic_bytes)?;
+        let topic_bytes = u16::from_le_bytes([body[NUMBERS_BYTES - 2], body[NUMBERS_BYTES - 1]]);
+        let (topic, rest) = texts.split_at_checked(usize::from(topic_bytes & !OF_NODE))?;
+        let (origin, event) = if topic_bytes & OF_NODE == 0 {
+            (None, rest)
+        } else {
+            let (from, event) = rest.split_at_checked(ORIGIN_BYTES)?;
+            let number = |index: usize| u64::from_le_bytes(from[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
+            (Some(Origin { node: number(0), position: Position(number(1)), epoch: number(2), lane: number(3) }), event)
+        };
         Some(Self {
             position: Position(number(0)),
             time_ns: number(1),
@@ -79,6 +110,7 @@ impl<'r> Record<'r> {
             },
             topic: std::str::from_utf8(topic).ok()?,
             event: std::str::from_utf8(event).ok()?,
+            origin,
         })
     }
 }
@@ -130,13 +162,14 @@ mod tests {
 
     fn record<'r>(position: u64, topic: &'r str, event: &'r str) -> Record<'r> {
         let id = EventId { publisher: PublisherId(26), incarnation: Incarnation(3), topic: TopicId(1), sequence: Sequence(position + 1) };
-        Record { position: Position(position), time_ns: 1_800_000_000_000_000_000, id, topic, event }
+        Record { position: Position(position), time_ns: 1_800_000_000_000_000_000, id, topic, event, origin: None }
     }
 
     proptest! {
         #[test]
-        fn a_record_is_read_as_it_was_written(position: u64, topic in "[A-Z]{0,9}", event in ".{0,40}", rest in prop::collection::vec(any::<u8>(), 0..9)) {
-            let written = record(position % 1000, &topic, &event);
+        fn a_record_is_read_as_it_was_written(position: u64, topic in "[A-Z]{0,9}", event in ".{0,40}", from: Option<[u64; 4]>, rest in prop::collection::vec(any::<u8>(), 0..9)) {
+            let origin = from.map(|[node, position, epoch, lane]| Origin { node, position: Position(position), epoch, lane });
+            let written = Record { origin, ..record(position % 1000, &topic, &event) };
             let mut bytes = Vec::new();
             written.push_to(&mut bytes);
             let whole = bytes.len();

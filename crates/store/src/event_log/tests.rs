@@ -4,6 +4,7 @@ mod clock;
 mod damage;
 mod divergence;
 mod faults;
+mod of_nodes;
 
 use std::sync::mpsc::{Receiver, channel};
 

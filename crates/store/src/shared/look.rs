@@ -13,6 +13,8 @@ pub struct Look {
     pub version_known: i64,
     /// Whether tables can be made, as the first node does.
     pub may_make: bool,
+    /// What its cloud is called between nodes, where tables of this version are there.
+    pub cloud: Option<String>,
     /// Nodes that are connected.
     pub nodes: i64,
     /// Settings under which a crash of the server may lose what was answered.
@@ -41,6 +43,7 @@ fn look_waiting(place: &DatabasePlace) -> Result<Look, String> {
             version,
             version_known: schema::VERSION,
             may_make: session.one("SELECT has_database_privilege(current_database(), 'CREATE')", ())? == Some(true),
+            cloud: if version == Some(schema::VERSION) { session.one("SELECT cloud FROM bodkin.shared", ())? } else { None },
             nodes: session.one(NODES, ())?.unwrap_or_default(),
             unsafe_settings: unsafe_settings.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
         })

@@ -29,7 +29,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             format!("nodes of this cloud that are silent: {}; look which (above), whether they run and reach the database", number(numbers, "bodkin_nodes_silent"))
         }),
         (numbers.get("bodkin_node_events_connected") == Some(&0.0)).then(|| {
-            "NATS is not reached: live subscribers at other nodes do not hear what is published here, and those here not what is published there; look whether it runs, and is reached from here".to_owned()
+            "NATS is not reached, or its stream takes or gives nothing: live subscribers at other nodes do not hear what is published here, and those here not what is published there; look whether it runs, and is reached from here (GET /api/v1/nodes/events, bodkin doctor)".to_owned()
         }),
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
             let difference = number(numbers, "bodkin_database_clock_difference_seconds");

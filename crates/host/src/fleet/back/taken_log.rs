@@ -57,7 +57,7 @@ impl TakenLog {
     fn taken(&self, stream: Incarnation, from: Position) -> io::Result<BTreeSet<u64>> {
         let (mut taken, mut cursor) = (BTreeSet::new(), self.log.cursor(from));
         while let Some(record) = cursor.read()? {
-            if record.id.incarnation == stream && source(record.id) == Some(self.source) {
+            if record.origin.is_none() && record.id.incarnation == stream && source(record.id) == Some(self.source) {
                 taken.insert(record.id.sequence.0);
                 if taken.len() > REMEMBERED_MAX {
                     taken.pop_first();

@@ -9,7 +9,7 @@ use bodkin_nats::lane::Identity;
 use bodkin_store::event_log::{EventLog, EventLogLimits};
 use tempfile::TempDir;
 
-use super::super::follower::{Follower, Selection};
+use super::super::follower::{Chosen, Follower, Selection};
 use super::*;
 use crate::topics::RealTimeTopics;
 
@@ -43,7 +43,8 @@ fn bench() -> Bench {
     let (log, reader) = EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, on_sync).expect("a log");
     let lane = LaneBacklog::new(reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) });
     let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
-    let selection = Selection::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
+    let chosen = Chosen::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
+    let selection = Selection::Chosen(chosen);
     let follower = Follower::new(reader.clone(), Position(0), selection);
     Bench { log, reader, synced, follower, lanes: vec![lane], _place: place }
 }

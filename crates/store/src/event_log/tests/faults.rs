@@ -128,7 +128,8 @@ fn a_reader_takes_nothing_that_may_be_taken_back() {
     let path = bench.log.shared.segments.load()[0].path.clone();
     let mut torn = Vec::new();
     for sequence in [3, 4] {
-        Record { position: Position(sequence - 1), time_ns: 1, id: id(sequence), topic: "T", event: "taken back" }.push_to(&mut torn);
+        Record { position: Position(sequence - 1), time_ns: 1, id: id(sequence), topic: "T", event: "taken back", origin: None }
+            .push_to(&mut torn);
     }
     let written = bench.log.file_bytes;
     File::options().write(true).open(&path).unwrap().write_all_at(&torn[..torn.len() - 9], written).unwrap();
