@@ -87,11 +87,13 @@ done
 sql postgres 'SELECT 1' || fail "PostgreSQL does not answer: see $place/postgres.log"
 sql cloud 'SELECT 1' || sql postgres 'CREATE DATABASE cloud'
 
-setsid "$nats" --addr 127.0.0.1 --port $nats_port >"$place/nats.log" 2>&1 &
+setsid "$nats" --addr 127.0.0.1 --port $nats_port --jetstream --store_dir "$place/nats" >"$place/nats.log" 2>&1 &
 pids+=($!)
 
 export BODKIN_DATABASE=postgres://bodkin@${place//\//%2F}%2Fpostgres/cloud
 export BODKIN_NODE_EVENTS=nats://127.0.0.1:$nats_port
+# Kept between nodes, so that a node that was killed, and a listener that goes on at another one, gets what it has missed.
+export BODKIN_NODE_EVENTS_STREAM=NODES BODKIN_NODE_EVENTS_REPLICAS=1
 say "PostgreSQL   process ${pids[0]}, $place/postgres.log"
 say "NATS         process ${pids[1]}, $place/nats.log"
 for node in 1 2 3; do
