@@ -222,7 +222,7 @@ impl Cursor {
                 Frame::Damaged => self.skip_damage(self.shared.written())?,
             }
         };
-        Ok(Record::parse(&self.chunk[range]))
+        Ok(Record::parts(&self.chunk[range]))
     }
 
     /// Reads on, in the next file where this one is at its end; false at the end of what is written.

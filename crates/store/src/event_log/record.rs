@@ -84,10 +84,12 @@ impl<'r> Record<'r> {
     /// Reads a record whose bytes [`frame`] found whole; `None` if they are damaged.
     pub(super) fn parse(bytes: &'r [u8]) -> Option<Self> {
         let checksum = u32::from_le_bytes(bytes.get(4..PREFIX_BYTES)?.try_into().ok()?);
-        let body = &bytes[PREFIX_BYTES..];
-        if body.len() < NUMBERS_BYTES || crc32fast::hash(body) != checksum {
-            return None;
-        }
+        if crc32fast::hash(&bytes[PREFIX_BYTES..]) != checksum { None } else { Self::parts(bytes) }
+    }
+
+    /// Reads the bytes of a record whose checksum was looked at.
+    pub(super) fn parts(bytes: &'r [u8]) -> Option<Self> {
+        let body = bytes.get(PREFIX_BYTES..).filter(|body| body.len() >= NUMBERS_BYTES)?;
         let number = |index: usize| u64::from_le_bytes(body[index * 8..index * 8 + 8].try_into().expect("eight bytes"));
         let texts = &body[NUMBERS_BYTES..];
         let topic_bytes = u16::from_le_bytes([body[NUMBERS_BYTES - 2], body[NUMBERS_BYTES - 1]]);
