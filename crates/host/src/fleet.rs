@@ -16,6 +16,7 @@ mod checkpoint;
 mod config;
 mod follower;
 mod look;
+mod pace;
 mod source;
 mod state;
 
@@ -52,7 +53,7 @@ use self::{
     checkpoint::Checkpoint,
     follower::{Chosen, Follower, Selection},
 };
-use crate::{inbox::Inbox, topics::RealTimeTopics};
+use crate::{inbox::Inbox, realtime::stand_behind, topics::RealTimeTopics};
 
 /// Batches that lie ready in front of a connection.
 const WINDOW_BATCHES: usize = 8;
@@ -177,6 +178,12 @@ impl Fleet {
         let carrier = Carrier::new(purpose, config, follower, lanes, paths, state, stops.clone())?;
         let bell = carrier.bell();
         std::thread::Builder::new().name(purpose.thread().into()).spawn(move || {
+            // Nobody waits for a fleet; whoever publishes and hears goes first.
+            if purpose == Purpose::Fleet
+                && let Err(error) = stand_behind()
+            {
+                tracing::warn!(%error, "the system refuses to let the thread that forwards run behind others");
+            }
             carrier.run();
             drop(ending);
         })?;

@@ -45,7 +45,7 @@ use crate::{
     security::Security,
     server::Port,
     shared,
-    stage::{Stage, Stages},
+    stage::{Histogram, Stage, Stages},
     topics::TopicCounts,
     trace::caused_by,
 };
@@ -215,6 +215,7 @@ impl Monitor {
         self.push_topics(&mut text);
         self.push_graphs(&mut text);
         self.push_stages(&mut text);
+        self.push_fleet_ages(&mut text);
         text
     }
 
@@ -255,18 +256,8 @@ impl Monitor {
         push(text, format_args!("# HELP {NAME} Time of the stages of an answer's making.\n# TYPE {NAME} histogram\n"));
         for system in CoreSystem::ALL {
             for stage in Stage::ALL {
-                let histogram = self.stages.of(system, stage);
                 let labels = format!("system=\"{}\",stage=\"{}\"", system.name(), stage.name());
-                let buckets = histogram.buckets();
-                // From 1 us to 17.2 s, each bound four times the one before.
-                for exponent in (10..=34).step_by(2) {
-                    let bound_ns = 1u64 << exponent;
-                    let below: u64 = buckets.iter().take_while(|(upper, _)| *upper < bound_ns).map(|(_, count)| count).sum();
-                    push(text, format_args!("{NAME}_bucket{{{labels},le=\"{}\"}} {below}\n", bound_ns as f64 / 1e9));
-                }
-                let count: u64 = buckets.iter().map(|(_, count)| count).sum();
-                push(text, format_args!("{NAME}_bucket{{{labels},le=\"+Inf\"}} {count}\n"));
-                push(text, format_args!("{NAME}_sum{{{labels}}} {}\n{NAME}_count{{{labels}}} {count}\n", histogram.sum_ns() as f64 / 1e9));
+                push_histogram(text, NAME, &labels, self.stages.of(system, stage));
             }
         }
     }
@@ -337,6 +328,20 @@ fn unroutable(request: &Request) -> Option<Answer> {
 
 fn push(text: &mut String, part: std::fmt::Arguments<'_>) {
     text.write_fmt(part).expect("a string takes everything");
+}
+
+/// A histogram with coarse bounds, and with these labels.
+fn push_histogram(text: &mut String, name: &str, labels: &str, histogram: &Histogram) {
+    let buckets = histogram.buckets();
+    // From 1 us to 17.2 s, each bound four times the one before.
+    for exponent in (10..=34).step_by(2) {
+        let bound_ns = 1u64 << exponent;
+        let below: u64 = buckets.iter().take_while(|(upper, _)| *upper < bound_ns).map(|(_, count)| count).sum();
+        push(text, format_args!("{name}_bucket{{{labels},le=\"{}\"}} {below}\n", bound_ns as f64 / 1e9));
+    }
+    let count: u64 = buckets.iter().map(|(_, count)| count).sum();
+    push(text, format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {count}\n"));
+    push(text, format_args!("{name}_sum{{{labels}}} {}\n{name}_count{{{labels}}} {count}\n", histogram.sum_ns() as f64 / 1e9));
 }
 
 /// A label's value, which escapes these three (Prometheus's text form).

@@ -63,6 +63,8 @@ pub struct FleetTable {
     batch_wait_ms: u64,
     /// How long an answer is waited for.
     answer_wait_ms: u64,
+    /// Events a second of a backlog while live events come, at the least.
+    drain_events_per_s: u64,
     /// Event types by their lanes.
     lanes: BTreeMap<String, Vec<String>>,
     /// Event types that come from the fleet: commands to this edge, and what is sent to all.
@@ -92,6 +94,7 @@ impl Default for FleetTable {
             batch_bytes_max: 65_536,
             batch_wait_ms: 10,
             answer_wait_ms: 10_000,
+            drain_events_per_s: 60_000,
             lanes: BTreeMap::new(),
             from_fleet: Vec::new(),
             from_stream: "COMMANDS".to_owned(),
@@ -147,6 +150,7 @@ impl FleetTable {
             batch_bytes_max: self.batch_bytes_max,
             batch_wait_max: Duration::from_millis(self.batch_wait_ms),
             answer_wait_max: Duration::from_millis(self.answer_wait_ms),
+            drain_events_per_s: self.drain_events_per_s,
         };
         config.check()?;
         Ok(config)
@@ -250,6 +254,7 @@ mod tests {
             ("from_fleet = ['setpoint']\nedge = 'all'", "all stands for all edges"),
             ("form = 'xml'", "form is \"xml\""),
             ("batch_bytes_max = 10", "batch_bytes_max is 10, and 4096 to"),
+            ("drain_events_per_s = 0", "drain_events_per_s is 0, and 100 to"),
             ("create_replicas = 6", "create_replicas is 6"),
             ("prefix = 'a b'", "make no subject"),
         ] {

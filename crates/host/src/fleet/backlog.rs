@@ -14,9 +14,10 @@ use std::{
     io,
 };
 
-use bodkin_nats::lane::{Backlog, Batch, Held, Place, Put, Record, Records, Stop};
+use bodkin_nats::lane::{Backlog, Batch, Held, Place, Put, Record, Stop};
 use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record as Logged, RecordName};
 
+use self::window::Window;
 use super::{checkpoint::Checkpoint, source::Source};
 use crate::replay::publication;
 
@@ -40,12 +41,13 @@ pub enum FleetForm {
     Placed,
 }
 
-/// A record that has a position in the lane.
-#[derive(Debug)]
-struct Kept {
-    bytes: Box<[u8]>,
-    /// Its record in the log; of a loss that of the event in front of it.
-    source: Option<Source>,
+/// What was read of what waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refilled {
+    /// Bytes that the window has grown by.
+    pub bytes: usize,
+    /// Places that do not wait any more.
+    pub places: usize,
 }
 
 /// One lane's.
@@ -57,8 +59,7 @@ pub struct LaneBacklog {
     epoch: u64,
     /// The position of the window's first record.
     first: u64,
-    window: VecDeque<Kept>,
-    window_bytes: usize,
+    window: Window,
     /// Of what was put into the window last.
     source: Option<Source>,
     /// A place of the log and a topic each, ascending.
@@ -78,6 +79,8 @@ pub struct LaneBacklog {
     pub checkpoint: Checkpoint,
     /// The follower has to go back to here.
     pub wants: Option<Position>,
+    /// When those were accepted that the stream has acknowledged since this was asked last, in nanoseconds since 1970.
+    pub acknowledged_ns: Vec<u64>,
     /// Events that were lost since this was asked last.
     pub lost: u64,
     /// Why the log could not be read.
@@ -93,8 +96,7 @@ impl LaneBacklog {
             window_bytes_max,
             epoch: checkpoint.epoch,
             first: checkpoint.position + 1,
-            window: VecDeque::new(),
-            window_bytes: 0,
+            window: Window::default(),
             source: None,
             waiting: VecDeque::new(),
             gaps: VecDeque::new(),
@@ -106,6 +108,7 @@ impl LaneBacklog {
             is_settled: false,
             checkpoint,
             wants: None,
+            acknowledged_ns: Vec::new(),
             lost: 0,
             error: None,
         }
@@ -128,7 +131,7 @@ impl LaneBacklog {
 
     /// When the oldest record that is not in the stream yet was accepted, in nanoseconds since 1970; `None`: there is none, or it is not at hand.
     pub fn oldest_ns(&self) -> Option<u64> {
-        self.window.front()?.source.map(|source| source.name.time_ns)
+        self.window.first()?.source.map(|source| source.name.time_ns)
     }
 
     /// A record of one of the lane's topics; gives by how many bytes the window has grown.
@@ -137,7 +140,7 @@ impl LaneBacklog {
             return 0;
         }
         self.offers_from = Position(record.position.0 + 1);
-        if self.placed.is_some() && self.waiting.is_empty() && self.window_bytes < self.window_bytes_max {
+        if self.placed.is_some() && self.waiting.is_empty() && self.window.bytes() < self.window_bytes_max {
             return self.keep_event(record);
         }
         let topic = self.number_of(record.topic);
@@ -169,14 +172,19 @@ impl LaneBacklog {
         number
     }
 
-    /// Reads what waits into the window, as far as there is room; gives by how many bytes that has grown.
-    pub fn refill(&mut self) -> io::Result<usize> {
-        if self.placed.is_none() || self.waiting.is_empty() {
-            return Ok(0);
+    /// Whether events wait that are not in the window, and may go there.
+    pub fn is_behind(&self) -> bool {
+        self.placed.is_some() && !self.waiting.is_empty()
+    }
+
+    /// Reads what waits into the window, as far as there is room, and so many places of it at the most but for those that are gone.
+    pub fn refill(&mut self, places_max: usize) -> io::Result<Refilled> {
+        if !self.is_behind() {
+            return Ok(Refilled::default());
         }
-        let before = self.window_bytes;
+        let (bytes_before, places_before) = (self.window.bytes(), self.waiting.len());
         let mut lost = BTreeMap::new();
-        while self.window_bytes < self.window_bytes_max {
+        while self.window.bytes() < self.window_bytes_max && places_before - self.waiting.len() < places_max {
             let Some(next) = self.waiting.front().copied() else { break };
             let place = Position(next >> TOPIC_BITS);
             if next & (GAP) == GAP {
@@ -194,7 +202,7 @@ impl LaneBacklog {
             // It reads ahead, and what follows comes by offers.
             self.cursor = None;
         }
-        Ok(self.window_bytes - before)
+        Ok(Refilled { bytes: self.window.bytes() - bytes_before, places: places_before - self.waiting.len() })
     }
 
     /// Takes the record at a place that waits, and forgets those that are gone.
@@ -233,13 +241,13 @@ impl LaneBacklog {
     }
 
     fn keep_event(&mut self, record: &Logged<'_>) -> usize {
-        let before = self.window_bytes;
+        let before = self.window.bytes();
         self.source = Some(Source { position: record.position, name: RecordName::of(record) });
         let event = publication(record);
         let payload: Cow<'_, [u8]> = match (self.form, &event) {
             (_, None) => {
                 self.lose(record.topic, 1);
-                return self.window_bytes - before;
+                return self.window.bytes() - before;
             }
             (FleetForm::Payload, Some(event)) => match event.payload().text() {
                 Cow::Borrowed(text) => text.as_bytes().into(),
@@ -256,22 +264,18 @@ impl LaneBacklog {
             created_ns: record.time_ns,
             payload: &payload,
         });
-        self.window_bytes - before
+        self.window.bytes() - before
     }
 
     fn keep(&mut self, record: Record<'_>) {
-        let mut bytes = Vec::with_capacity(record.bytes());
-        record.write(&mut bytes);
-        self.window_bytes += bytes.len();
-        self.window.push_back(Kept { bytes: bytes.into(), source: self.source });
+        self.window.push(record, self.source);
     }
 
     /// Goes on in the log here, with this position.
     fn begin(&mut self, epoch: u64, first: u64, from: Position) {
         let was_asked = self.placed.is_some();
         (self.epoch, self.first, self.source) = (epoch, first, None);
-        self.window.clear();
-        self.window_bytes = 0;
+        self.window = Window::default();
         self.cursor = None;
         if !was_asked && from >= self.checkpoint.from {
             // What was seen of the log while the stream could not be asked counts, behind what the stream has.
@@ -346,9 +350,8 @@ impl Backlog for LaneBacklog {
     fn read(&mut self, from: u64, batch: &mut Batch) {
         let skipped = usize::try_from(from - self.first).expect("a place in memory");
         let mut source = None;
-        for kept in self.window.iter().skip(skipped) {
-            let record = Records::new(&kept.bytes).next().expect("a record").expect("it was written here");
-            if batch.put(record) == Put::Full {
+        for (kept, bytes) in self.window.behind(skipped) {
+            if batch.put_written(bytes) == Put::Full {
                 break;
             }
             source = kept.source;
@@ -368,9 +371,9 @@ impl Backlog for LaneBacklog {
 
     fn release(&mut self, through: u64) {
         while self.first <= through {
-            let Some(kept) = self.window.pop_front() else { return };
-            self.window_bytes -= kept.bytes.len();
+            let Some(kept) = self.window.pop() else { return };
             if let Some(source) = kept.source {
+                self.acknowledged_ns.push(source.name.time_ns);
                 self.checkpoint = Checkpoint { epoch: self.epoch, position: self.first, from: Position(source.position.0 + 1) };
             }
             self.first += 1;
@@ -378,6 +381,8 @@ impl Backlog for LaneBacklog {
         }
     }
 }
+
+mod window;
 
 #[cfg(test)]
 mod tests;

@@ -20,10 +20,11 @@ use bodkin_nats::{
 
 use super::{
     Bell, Purpose,
-    backlog::LaneBacklog,
+    backlog::{LaneBacklog, Refilled},
     checkpoint::Checkpoint,
     config::FleetConfig,
     follower::Follower,
+    pace::Pace,
     state::{FleetState, StreamTold},
 };
 use crate::{
@@ -80,6 +81,9 @@ pub(super) struct Carrier {
     bell: Bell,
     config: Arc<FleetConfig>,
     follower: Follower,
+    pace: Pace,
+    /// When the event log was looked at last, in the line's time.
+    looked: Duration,
     forwarding: Forwarding,
     /// Where each lane's place is noted.
     paths: Vec<PathBuf>,
@@ -106,7 +110,22 @@ impl Carrier {
         let bell = Arc::new(Inbox::new(line.waker()?));
         let noted = (Instant::now(), lanes.iter().map(|lane| lane.checkpoint).collect());
         let forwarding = Forwarding { forwarder, lanes, told: Vec::new() };
-        Ok(Self { purpose, bell, config, follower, forwarding, paths, line, state, stops, noted, seldom: SeldomOf::default() })
+        let pace = Pace::new(config.drain_events_per_s);
+        Ok(Self {
+            purpose,
+            bell,
+            config,
+            follower,
+            pace,
+            looked: Duration::ZERO,
+            forwarding,
+            paths,
+            line,
+            state,
+            stops,
+            noted,
+            seldom: SeldomOf::default(),
+        })
     }
 
     /// Rung where the event log has grown.
@@ -119,6 +138,10 @@ impl Carrier {
         while !self.stops.load(Acquire) {
             // In front of the look at the log: what is written from now on rings again.
             self.bell.take(&mut Vec::new());
+            // What an answer lets go is on its way while the batches behind it are read.
+            if self.forwarding.forwarder.awaits_answer() {
+                self.converse();
+            }
             let is_behind = self.follow();
             let next = self.converse();
             self.tell_numbers();
@@ -139,21 +162,15 @@ impl Carrier {
         self.note();
     }
 
-    /// Looks at the event log; true: there is more to look at, and room for it.
+    /// Looks at the event log, and reads what waits; true: there is more to look at, and room for it.
     fn follow(&mut self) -> bool {
         let now = self.line.now();
+        // What is found may have come just behind the last look.
+        let since = std::mem::replace(&mut self.looked, now);
         let Forwarding { forwarder, lanes, .. } = &mut self.forwarding;
-        let followed = self.follower.follow(lanes, |lane, bytes| forwarder.grown(lane, bytes, now));
-        let mut refilled = Ok(());
-        for (at, lane) in lanes.iter_mut().enumerate() {
-            match lane.refill() {
-                Ok(0) => {}
-                Ok(bytes) => forwarder.grown(at, bytes, now),
-                Err(error) => refilled = Err(error),
-            }
-            refilled = refilled.and(lane.error.take().map_or(Ok(()), Err));
-        }
-        let has_room = lanes.iter().all(LaneBacklog::has_room);
+        let followed = self.follower.follow(lanes, |lane, bytes| forwarder.grown(lane, bytes, since));
+        let refilled = self.refill(now);
+        let has_room = self.forwarding.lanes.iter().all(LaneBacklog::has_room);
         match refilled.and(followed) {
             Ok(is_more) => is_more && has_room,
             Err(error) => {
@@ -161,6 +178,31 @@ impl Carrier {
                 false
             }
         }
+    }
+
+    /// Reads of what waits as much as the pace allows, an equal share for each lane.
+    fn refill(&mut self, now: Duration) -> io::Result<()> {
+        let Forwarding { forwarder, lanes, .. } = &mut self.forwarding;
+        let mut behind = lanes.iter().filter(|lane| lane.is_behind()).count();
+        let mut left = self.pace.allows(now, self.follower.log_end());
+        let mut refilled = Ok(());
+        for (at, lane) in lanes.iter_mut().enumerate() {
+            if lane.is_behind() {
+                match lane.refill(left / behind) {
+                    Ok(Refilled { bytes, places }) => {
+                        self.pace.read(places);
+                        left = left.saturating_sub(places);
+                        if bytes > 0 {
+                            forwarder.grown(at, bytes, now);
+                        }
+                    }
+                    Err(error) => refilled = Err(error),
+                }
+                behind -= 1;
+            }
+            refilled = refilled.and(lane.error.take().map_or(Ok(()), Err));
+        }
+        refilled
     }
 
     /// Does what is due on the line; gives how long there is nothing to do.
@@ -251,6 +293,7 @@ impl Carrier {
                 );
             }
             lane::Told::Emptied(last) => {
+                state.emptied.store(last, Relaxed);
                 tracing::warn!(
                     lane = name,
                     last,
@@ -283,6 +326,7 @@ impl Carrier {
 
     fn tell_numbers(&mut self) {
         let now_ns = now_ns();
+        self.state.paced_per_s.store(self.pace.per_s().unwrap_or_default(), Relaxed);
         for (lane, state) in self.forwarding.lanes.iter_mut().zip(&self.state.lanes) {
             let lost = std::mem::take(&mut lane.lost);
             if lost > 0 {
@@ -293,6 +337,9 @@ impl Carrier {
                     "the event log did not keep events until they were forwarded: they are lost for {}",
                     self.purpose.stream()
                 );
+            }
+            for accepted_ns in lane.acknowledged_ns.drain(..) {
+                state.ages.record(Duration::from_nanos(now_ns.saturating_sub(accepted_ns)));
             }
             state.waiting.store(lane.len() as u64, Relaxed);
             state.lag_ns.store(lane.oldest_ns().map_or(0, |oldest| now_ns.saturating_sub(oldest)), Relaxed);

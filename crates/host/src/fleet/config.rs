@@ -22,6 +22,10 @@ const REST_MOST: Duration = Duration::from_secs(5);
 /// How long is waited until a stream that is not there is looked for again.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// Events a second that a backlog can be drained with beside live ones.
+const DRAIN_EVENTS_PER_S_LEAST: u64 = 100;
+const DRAIN_EVENTS_PER_S_MOST: u64 = 100_000_000;
+
 /// A lane, and the event types that are in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetLane {
@@ -116,6 +120,8 @@ pub struct FleetConfig {
     pub batch_wait_max: Duration,
     /// How long an answer is waited for.
     pub answer_wait_max: Duration,
+    /// Events a second that a backlog is drained with while live events come, at the least (twice as many as come).
+    pub drain_events_per_s: u64,
 }
 
 impl FleetConfig {
@@ -149,6 +155,7 @@ impl FleetConfig {
             ("batch_bytes_max", self.batch_bytes_max as u64, BATCH_BYTES_MIN as u64, BATCH_BYTES_MAX as u64),
             ("batch_wait_ms", ms(self.batch_wait_max), 1, 60_000),
             ("answer_wait_ms", ms(self.answer_wait_max), 100, 600_000),
+            ("drain_events_per_s", self.drain_events_per_s, DRAIN_EVENTS_PER_S_LEAST, DRAIN_EVENTS_PER_S_MOST),
             ("create_replicas", self.create.map_or(1, |(replicas, _)| u64::from(replicas)), 1, 5),
         ];
         match ranges.into_iter().find(|(_, value, from, to)| !(from..=to).contains(&value)) {

@@ -71,6 +71,11 @@ impl Follower {
         Self { log, cursor, expected: from, selection }
     }
 
+    /// Behind the last record of the log.
+    pub fn log_end(&self) -> Position {
+        self.log.end()
+    }
+
     /// Looks at what has come; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
     pub fn follow(&mut self, lanes: &mut [LaneBacklog], mut grown: impl FnMut(usize, usize)) -> io::Result<bool> {
         if let Some(from) = lanes.iter_mut().filter_map(|lane| lane.wants.take()).min()

@@ -8,6 +8,7 @@ use std::sync::{
 use serde::Serialize;
 
 use super::back::{BackState, BackView};
+use crate::stage::Histogram;
 
 /// What became of a lane's events since the start.
 #[derive(Debug, Default)]
@@ -34,6 +35,10 @@ pub struct LaneState {
     pub epoch: AtomicU64,
     /// The last one that the stream has acknowledged.
     pub position: AtomicU64,
+    /// Up to here the subject is empty, and had everything; 0: that has not been seen.
+    pub emptied: AtomicU64,
+    /// How old events were when the stream acknowledged them.
+    pub ages: Histogram,
     trouble: Mutex<Option<String>>,
     is_stopped: AtomicBool,
 }
@@ -51,6 +56,8 @@ pub struct FleetState {
     pub back: Option<Arc<BackState>>,
     /// Connections that a server has greeted.
     pub connections: AtomicU64,
+    /// Events a second that a backlog is read with beside live ones; 0: as fast as it goes.
+    pub paced_per_s: AtomicU64,
     /// Is the stream there, and taking events?
     pub is_connected: AtomicBool,
     server: Mutex<Option<String>>,
@@ -87,8 +94,37 @@ pub struct LaneView {
     lag_us: u64,
     lost: u64,
     lost_by_stream: u64,
+    emptied_through: Option<u64>,
+    age: Option<AgeView>,
     stopped: bool,
     trouble: Option<String>,
+}
+
+/// How old events were when the stream acknowledged them, as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgeView {
+    p50_us: u64,
+    p99_us: u64,
+    worst_us: u64,
+    /// Upper bound and count.
+    buckets_us: Vec<(u64, u64)>,
+}
+
+impl AgeView {
+    /// `None`: nothing was acknowledged.
+    fn of(ages: &Histogram) -> Option<Self> {
+        let buckets_us: Vec<(u64, u64)> = ages.buckets().into_iter().map(|(upper_ns, count)| (upper_ns.div_ceil(1_000), count)).collect();
+        let all: u64 = buckets_us.iter().map(|(_, count)| count).sum();
+        let within = |percent: u64| {
+            let mut seen = 0;
+            buckets_us.iter().find_map(|(upper_us, count)| {
+                seen += count;
+                (seen * 100 >= all * percent).then_some(*upper_us)
+            })
+        };
+        Some(Self { p50_us: within(50)?, p99_us: within(99)?, worst_us: buckets_us.last()?.0, buckets_us })
+    }
 }
 
 /// All of it, as it is told.
@@ -100,6 +136,7 @@ pub struct FleetView {
     connected: bool,
     server: Option<String>,
     connections: u64,
+    paced_per_s: Option<u64>,
     trouble: Option<String>,
     told: Option<StreamTold>,
     lanes: Vec<LaneView>,
@@ -161,6 +198,8 @@ impl LaneState {
             lag_us: self.lag_ns.load(Relaxed) / 1_000,
             lost: self.lost.load(Relaxed),
             lost_by_stream: self.lost_by_stream.load(Relaxed),
+            emptied_through: Some(self.emptied.load(Relaxed)).filter(|position| *position > 0),
+            age: AgeView::of(&self.ages),
             stopped: self.is_stopped(),
             trouble: lock(&self.trouble).clone(),
         }
@@ -229,10 +268,29 @@ impl FleetState {
             connected: self.is_connected.load(Relaxed),
             server: lock(&self.server).clone(),
             connections: self.connections.load(Relaxed),
+            paced_per_s: Some(self.paced_per_s.load(Relaxed)).filter(|per_s| *per_s > 0),
             trouble: lock(&self.trouble).clone(),
             told: *lock(&self.told),
             lanes: self.lanes.iter().map(LaneState::view).collect(),
             from_fleet: self.back.as_ref().map(|back| back.view()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn ages_are_told_by_their_shares() {
+        let ages = Histogram::default();
+        assert_eq!(AgeView::of(&ages), None);
+        (0..98).for_each(|_| ages.record(Duration::from_millis(10)));
+        (0..2).for_each(|_| ages.record(Duration::from_millis(200)));
+        let told = AgeView::of(&ages).unwrap();
+        assert!((10_000..=10_700).contains(&told.p50_us) && (200_000..=213_000).contains(&told.p99_us), "{told:?}");
+        assert_eq!((told.worst_us, told.buckets_us.len()), (told.p99_us, 2));
     }
 }

@@ -2,11 +2,25 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Number;
+use super::{Monitor, Number, label, push, push_histogram};
 use crate::fleet::{BackState, FleetState, LaneState};
 
 fn sum(fleet: &FleetState, number: fn(&LaneState) -> &AtomicU64) -> u64 {
     fleet.lanes.iter().map(|lane| number(lane).load(Relaxed)).sum()
+}
+
+impl Monitor {
+    /// How old events were when the fleet's stream acknowledged them, with coarse bounds; the whole histograms are at `/api/v1/fleet`.
+    pub(super) fn push_fleet_ages(&self, text: &mut String) {
+        const NAME: &str = "bodkin_fleet_age_seconds";
+        for (at, lane) in self.forwarding().flat_map(|fleet| &fleet.lanes).enumerate() {
+            if at == 0 {
+                const HELP: &str = "How old events were when the fleet's stream acknowledged them.";
+                push(text, format_args!("# HELP {NAME} {HELP}\n# TYPE {NAME} histogram\n"));
+            }
+            push_histogram(text, NAME, &format!("lane=\"{}\"", label(&lane.name)), &lane.ages);
+        }
+    }
 }
 
 /// How it is now.

@@ -135,7 +135,7 @@ impl Monitor {
     }
 
     /// What is told of forwarding to the fleet's stream, by the node that does it.
-    fn forwarding(&self) -> impl Iterator<Item = &FleetState> {
+    pub(super) fn forwarding(&self) -> impl Iterator<Item = &FleetState> {
         self.api.fleet.as_deref().filter(|_| self.pair.as_ref().is_none_or(|pair| pair.leadership().leads())).into_iter()
     }
 

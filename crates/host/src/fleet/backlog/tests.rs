@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bodkin_arrowhead::record::SystemId;
 use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId, topic::Platform};
-use bodkin_nats::lane::Identity;
+use bodkin_nats::lane::{Identity, Records};
 use bodkin_store::event_log::{EventLog, EventLogLimits};
 use tempfile::TempDir;
 
@@ -86,7 +86,7 @@ impl Bench {
         loop {
             self.follow();
             let lane = self.lane();
-            lane.refill().expect("the log is read");
+            lane.refill(usize::MAX).expect("the log is read");
             if lane.first() == lane.end() {
                 assert_eq!(lane.len(), 0);
                 return (places, lost, source);
