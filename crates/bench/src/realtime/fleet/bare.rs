@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Range;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -16,6 +18,35 @@ use crate::statistics::Latencies;
 
 /// For an answer: a stream on several servers has to find its leader first.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// What is published.
+pub struct BareLoad<'a> {
+    /// Where.
+    pub subject: &'a str,
+    /// Of which event type each event is said to be.
+    pub topic: &'a str,
+    /// How many events.
+    pub events: u64,
+    /// Bytes of each payload.
+    pub payload_bytes: usize,
+    /// Bytes of a batch.
+    pub batch_bytes: usize,
+}
+
+impl BareLoad<'_> {
+    /// Events from this one on, as many as have room and have come.
+    fn batch(&self, payload: &[u8], sequence: &mut u64, come: u64) -> Batch {
+        let mut batch = Batch::new(self.batch_bytes);
+        while *sequence < come {
+            let record = Record::Event { topic: self.topic, publisher: 1, incarnation: 1, sequence: *sequence, created_ns: 0, payload };
+            if batch.put(record) == Put::Full {
+                break;
+            }
+            *sequence += 1;
+        }
+        batch
+    }
+}
 
 /// A connection with one request under way.
 pub struct Bare {
@@ -64,7 +95,11 @@ impl Bare {
         Ok(events)
     }
 
-    fn ask(&mut self, subject: &Subject, headers: &Headers, body: &[u8]) -> anyhow::Result<Message> {
+    /// Asks something, and waits for the answer.
+    ///
+    /// # Errors
+    /// It is refused, or nobody answers.
+    pub fn ask(&mut self, subject: &Subject, headers: &Headers, body: &[u8]) -> anyhow::Result<Message> {
         let asked = self.client.request(subject, headers, body, self.begun.elapsed(), ANSWER_MAX)?;
         loop {
             for event in self.exchange()? {
@@ -91,34 +126,54 @@ impl Bare {
             match stream_info(&answer.payload) {
                 Ok(_) => return Ok(()),
                 // The servers have not come together yet.
-                Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(200)),
+                Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(200)),
                 Err(error) => return Err(anyhow!(error).context("the stream is not made")),
             }
         }
     }
 
-    /// Publishes so many events of so many bytes, in batches of so many; gives how long each batch took.
+    /// Publishes as fast as it goes; gives how long each batch took.
     ///
     /// # Errors
     /// One is refused.
-    pub fn publish(&mut self, subject: &str, events: u64, payload_bytes: usize, batch_bytes: usize) -> anyhow::Result<Latencies> {
-        let (subject, payload) = (Subject::new(subject)?, vec![b'x'; payload_bytes]);
+    pub fn publish(&mut self, load: &BareLoad<'_>) -> anyhow::Result<Latencies> {
+        let (subject, payload) = (Subject::new(load.subject)?, vec![b'x'; load.payload_bytes]);
         let (mut latencies, mut sequence) = (Latencies::default(), 0);
-        while sequence < events {
-            let (first, mut batch) = (sequence, Batch::new(batch_bytes));
-            while sequence < events {
-                let record = Record::Event { topic: "BARE", publisher: 1, incarnation: 1, sequence, created_ns: 0, payload: &payload };
-                if batch.put(record) == Put::Full {
-                    break;
-                }
-                sequence += 1;
-            }
-            let headers = Headers::default().with(MESSAGE_ID, format_args!("{subject}/{first}-{}", sequence - 1));
+        while sequence < load.events {
+            let first = sequence;
+            let batch = load.batch(&payload, &mut sequence, load.events);
             let sent = Instant::now();
-            let answer = self.ask(&subject, &headers, batch.bytes())?;
-            publish_ack(&answer.payload)?;
+            self.store(&subject, first..sequence, &batch)?;
             latencies.record(sent.elapsed());
         }
         Ok(latencies)
+    }
+
+    /// The same with so many events a second: a batch goes when it is full, or its first event has waited for so long. Gives how old each event was when it was acknowledged.
+    ///
+    /// # Errors
+    /// As [`Self::publish`].
+    pub fn publish_evenly(&mut self, load: &BareLoad<'_>, events_per_s: f64, wait_max: Duration) -> anyhow::Result<Latencies> {
+        let (subject, payload) = (Subject::new(load.subject)?, vec![b'x'; load.payload_bytes]);
+        let full = load.batch(&payload, &mut 0, u64::MAX).records();
+        let (mut ages, mut sequence, begun) = (Latencies::default(), 0, Instant::now());
+        let due = |event: u64| Duration::from_secs_f64(event as f64 / events_per_s);
+        while sequence < load.events {
+            let first = sequence;
+            let goes = due(first + full - 1).min(due(first) + wait_max);
+            thread::sleep(goes.saturating_sub(begun.elapsed()));
+            let come = (begun.elapsed().as_secs_f64() * events_per_s) as u64 + 1;
+            let batch = load.batch(&payload, &mut sequence, come.min(load.events));
+            self.store(&subject, first..sequence, &batch)?;
+            let acknowledged = begun.elapsed();
+            (first..sequence).for_each(|event| ages.record(acknowledged.saturating_sub(due(event))));
+        }
+        Ok(ages)
+    }
+
+    fn store(&mut self, subject: &Subject, events: Range<u64>, batch: &Batch) -> anyhow::Result<()> {
+        let headers = Headers::default().with(MESSAGE_ID, format_args!("{subject}/{}-{}", events.start, events.end - 1));
+        let answer = self.ask(subject, &headers, batch.bytes())?;
+        publish_ack(&answer.payload).map(drop).map_err(Into::into)
     }
 }

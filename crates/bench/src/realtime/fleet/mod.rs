@@ -1,169 +1,89 @@
-//! `bench fleet`: events of a node into a JetStream stream on three servers, beside a bare client with the same batches; a backlog that is drained beside live traffic.
+//! `bench fleet`: events of a node into a JetStream stream on three servers, beside a bare client with the same batches; a backlog that is drained beside live traffic; links and servers that go.
 
 mod bare;
+mod edge;
+mod faults;
+mod stored;
 
-use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
-use serde::Deserialize;
+use anyhow::anyhow;
 
-use self::bare::Bare;
-use super::dialect::Speech;
-use super::listener::Hearing;
+use self::bare::{Bare, BareLoad};
+use self::edge::{Edge, caught_up, since};
+use self::faults::Kills;
+use self::stored::Stored;
 use super::peer::PeerServer;
-use super::run::{Moment, Plan, Sides, run as run_sides};
-use super::stand::Stand;
-use super::system::SYSTEM;
+use super::run::Sides;
 use super::workload::{Group, Stamp, Workload};
-use crate::client::Client;
-use crate::endpoint::Endpoint;
 use crate::expectation::Faults;
 use crate::link::Link;
 use crate::load::Measured;
 use crate::machine::Conditions;
 use crate::options::FleetOptions;
 use crate::report::{Outcome, Report};
-use crate::request;
 use crate::statistics::{Figure, Latencies, Unit};
 use crate::time_line::TimeLine;
 
 const REPLICAS: u8 = 3;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Without an event more in the stream for so long it is given up.
-const STANDSTILL_MAX: Duration = Duration::from_secs(60);
-/// Without an event more, while nothing waits, for so long what is not there is missing.
-const SETTLED: Duration = Duration::from_secs(2);
-/// The longest that a backlog may take.
-const DRAIN_MAX: Duration = Duration::from_secs(600);
+/// The stream of nodes, and that of the bare client.
+const STREAM: &str = "BENCH";
+const BARE_STREAM: &str = "BARE";
 /// A backlog is drained when no more waits than comes in so many seconds.
 const CAUGHT_UP_S: f64 = 0.1;
-const CUT: Duration = Duration::from_secs(1);
+/// An event waits no longer for its batch to become full; a node has the same as it comes.
+const BATCH_WAIT_MAX: Duration = Duration::from_millis(10);
+/// A backlog is filled so much faster than the live load is.
+const FILL_TIMES: f64 = 2.0;
+/// Without live events for so long a node has no pace.
+const SILENCE: Duration = Duration::from_millis(1_500);
+/// As good as no pace.
+const NO_PACE_PER_S: u64 = 100_000_000;
+/// Beside a backlog that has no pace live events are measured for as long as it takes at the least: at so many events a second.
+const UNPACED_MOST_PER_S: f64 = 400_000.0;
+/// Seconds that a server is gone and comes back in, at the least.
+const KILL_S: u32 = 6;
+const CUT_S: u32 = 2;
 const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
-/// What a node tells of forwarding, as far as it is needed.
-#[derive(Deserialize)]
-struct Told {
-    connected: bool,
-    lanes: Vec<Lane>,
+/// What is run, in the order of the report.
+#[derive(Clone, Copy)]
+enum Case {
+    Bare,
+    BareEvenly,
+    Live,
+    Quiet,
+    BesideBare,
+    BesideBacklog,
+    Backlog,
+    BesideUnpaced,
+    Unpaced,
+    Alone,
+    Stream,
 }
 
-#[derive(Deserialize)]
-struct Lane {
-    stored: u64,
-    waiting: u64,
-    lost: u64,
+impl Case {
+    const ALL: [(Self, &str); 11] = [
+        (Self::Bare, "bare client"),
+        (Self::BareEvenly, "bare client, evenly"),
+        (Self::Live, "live"),
+        (Self::Quiet, "live while nothing is forwarded"),
+        (Self::BesideBare, "live beside the bare client at the pace"),
+        (Self::BesideBacklog, "live beside the backlog"),
+        (Self::Backlog, "backlog beside live events"),
+        (Self::BesideUnpaced, "live beside the backlog without a pace"),
+        (Self::Unpaced, "backlog beside live events without a pace"),
+        (Self::Alone, "backlog"),
+        (Self::Stream, "what is in the stream"),
+    ];
 }
 
-/// What became of the events of each type.
-#[derive(Deserialize)]
-struct Types {
-    data: Vec<Type>,
-}
-
-#[derive(Deserialize)]
-struct Type {
-    published: u64,
-}
-
-/// What is not in the stream.
-struct Drained {
-    /// Told to be lost.
-    lost: u64,
-    /// Neither there nor told.
-    missing: u64,
-}
-
-/// One node that forwards over a link.
-struct Edge {
-    stand: Stand,
-    link: Link,
-}
-
-impl Edge {
-    fn start(options: &FleetOptions, workload: &Workload, name: &str, server: SocketAddr) -> anyhow::Result<Self> {
-        let link = Link::to(server)?;
-        // Everything that a run publishes has room.
-        let keys = format!(
-            "event_log_bytes_max = {}\n[fleet]\nservers = [\"nats://{}\"]\nedge = \"{name}\"\nprefix = \"bench\"\nstream = \"BENCH\"\nbatch_bytes_max = {}\nlanes.events = {:?}\n",
-            u64::from(options.events + options.seconds * options.rate as u32) * (u64::from(options.payload_bytes) + 400) * 2,
-            link.address,
-            options.batch_bytes,
-            workload.names(),
-        );
-        Ok(Self { stand: Stand::alone(workload, &keys, options.data.as_deref())?, link })
-    }
-
-    fn monitor(&self) -> anyhow::Result<&Endpoint> {
-        let Stand::Alone(cloud) = &self.stand else { bail!("it is a node by itself") };
-        cloud.monitor.as_ref().context("a node has its own port")
-    }
-
-    /// Waits until nothing waits any more that was published so far.
-    fn drained(&self) -> anyhow::Result<Drained> {
-        let monitor = self.monitor()?;
-        let mut client = Client::connect(monitor)?;
-        let types: Types = client.ask(&request::get(monitor, "/api/v1/event-types", "application/json"), 200)?;
-        let published: u64 = types.data.iter().map(|event_type| event_type.published).sum();
-        let call = request::get(monitor, "/api/v1/fleet", "application/json");
-        let (mut moved, mut before) = (Instant::now(), 0);
-        loop {
-            let Told { connected, lanes } = client.ask(&call, 200)?;
-            let sum = |of: fn(&Lane) -> u64| lanes.iter().map(of).sum::<u64>();
-            let (stored, waiting, lost) = (sum(|lane| lane.stored), sum(|lane| lane.waiting), sum(|lane| lane.lost));
-            if stored > before {
-                (moved, before) = (Instant::now(), stored);
-            }
-            if waiting == 0 && connected && (stored + lost >= published || moved.elapsed() > SETTLED) {
-                return Ok(Drained { lost, missing: published.saturating_sub(stored + lost) });
-            }
-            if moved.elapsed() > STANDSTILL_MAX {
-                bail!("{stored} of {published} events are in the stream, {waiting} wait, connected: {connected}");
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-    }
-
-    /// Publishes live for so long; `at` is told when that begins.
-    fn live(&self, workload: Workload, seconds: f64, mut at: impl FnMut()) -> anyhow::Result<Sides> {
-        let plan = Plan {
-            speech: Speech::ZmtpDealer,
-            brokers: self.stand.addresses()?,
-            system: SYSTEM.into(),
-            hearing: Hearing::default(),
-            in_cloud: None,
-            workload,
-            warm_up: Duration::ZERO,
-            measured: Duration::from_secs_f64(seconds),
-            crash_after: None,
-            awaits_all: true,
-        };
-        run_sides(plan, &mut |moment| {
-            if moment == Moment::Measured {
-                at();
-            }
-            Ok(())
-        })
-    }
-}
-
-/// When a node reaches the stream, and when no more than so many events wait.
-fn caught_up(monitor: &Endpoint, at_most: u64) -> anyhow::Result<[Instant; 2]> {
-    let mut client = Client::connect(monitor)?;
-    let call = request::get(monitor, "/api/v1/fleet", "application/json");
-    let (begun, mut reached) = (Instant::now(), None);
-    while begun.elapsed() < DRAIN_MAX {
-        let Told { connected, lanes } = client.ask(&call, 200)?;
-        if connected {
-            let reached = *reached.get_or_insert_with(Instant::now);
-            if lanes.iter().map(|lane| lane.waiting).sum::<u64>() <= at_most {
-                return Ok([reached, Instant::now()]);
-            }
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    bail!("the backlog is not drained after {} s", DRAIN_MAX.as_secs())
+/// What all rounds have.
+struct Bench<'o> {
+    options: &'o FleetOptions,
+    servers: PeerServer,
+    outcomes: [Outcome; Case::ALL.len()],
 }
 
 /// So many publishers of an event type each.
@@ -181,15 +101,8 @@ fn workload(options: &FleetOptions, rate_per_s: f64) -> Workload {
     Workload { groups: vec![group], payload_bytes: options.payload_bytes as usize, stamp: Stamp::Sent, seed: 1 }
 }
 
-/// From a publisher's send to the word that its event is taken.
-fn push(outcome: &mut Outcome, sides: Sides, further: impl IntoIterator<Item = Figure>) {
-    let latencies = Latencies::from_counts(&sides.published.covered);
-    let mut figures = latencies.figures("", Unit::Us, &PERCENTS);
-    figures.push(Figure::sum("events", sides.published.sent));
-    figures.push(Figure::sum("not_sent", sides.published.not_sent));
-    figures.extend(further);
-    let faults = Faults { count: sides.published.refused, first: sides.published.refusals };
-    outcome.push(figures, Measured { latencies, faults, time_line: TimeLine::default() });
+fn rate(events: u64, took: Duration) -> Figure {
+    Figure::median("events_per_s", events as f64 / took.as_secs_f64().max(1e-9))
 }
 
 /// Alternates them and reports.
@@ -197,90 +110,236 @@ fn push(outcome: &mut Outcome, sides: Sides, further: impl IntoIterator<Item = F
 /// # Errors
 /// There is no nats-server on PATH, a node does not start, or events do not come into the stream.
 pub fn run(options: &FleetOptions) -> anyhow::Result<Report> {
-    let servers = PeerServer::nats_synced(usize::from(REPLICAS))?;
     let mut report = Report::new("events of a node into a JetStream stream".into());
     report.note(format!(
-        "three nats-servers of this machine with sync_interval: always, a stream on all of them; batches of {} bytes or 10 ms, one under way; payloads of {} bytes",
+        "three nats-servers of this machine with sync_interval: always, a stream on all of them; batches of {} bytes or 10 ms, one under way; payloads of {} bytes; every way to a server over a link of the bench's",
         options.batch_bytes, options.payload_bytes
     ));
-    report.note("bare: one connection that publishes the same batches by their names and does nothing else; backlog: what was published while the link was cut, from the first connection behind the mending, reached_s later, until what waits is no more than comes in 0.1 s".into());
+    report.note(format!(
+        "bare: one connection that publishes the same batches by their names and does nothing else; evenly: with --rate. backlog: what was published while the link was cut, from the first connection behind the mending, reached_s later, until what waits is no more than comes in 0.1 s; beside live events at {} events/s (--pace), or without one. age: from the node's taking of an event, of the bare client from its being due, to the acknowledgement",
+        options.pace
+    ));
     let mut conditions = Conditions::begin(
         "placed by the kernel".into(),
         "an own node, started by the bench, insecure".into(),
         "none".into(),
         options.repeat,
     );
-    let mut bare = Bare::connect(servers.address)?;
-    bare.create("BENCH", "bench.*.*", REPLICAS)?;
-    bare.create("BARE", "bare.*", REPLICAS)?;
-    let labels = ["bare client", "live", "live while nothing is forwarded", "live beside the backlog", "backlog"];
-    let mut outcomes = labels.map(|label| Outcome::new(label.to_owned()));
+    let servers = PeerServer::nats_synced(usize::from(REPLICAS))?;
+    let outcomes = Case::ALL.map(|(_, label)| Outcome::new(label.to_owned()));
+    let mut bench = Bench { options, servers, outcomes };
+    let mut direct = Bare::connect(bench.servers.address)?;
+    direct.create(STREAM, "bench.*.*", REPLICAS)?;
+    direct.create(BARE_STREAM, "bare.*", REPLICAS)?;
     for round in 0..options.repeat {
-        let begun = Instant::now();
-        let (payload, batch) = (options.payload_bytes as usize, options.batch_bytes as usize);
-        let batches = bare.publish(&format!("bare.{round}"), options.events.into(), payload, batch)?;
-        let figures = [rate(u64::from(options.events), begun.elapsed()), Figure::sum("batches", batches.count())].into_iter();
-        let figures = figures.chain(batches.figures("batch_", Unit::Ms, &PERCENTS)).collect();
-        outcomes[0].push(figures, Measured { latencies: batches, ..Measured::default() });
-        one_edge(options, round, servers.address, &mut outcomes)?;
+        bench.bare(round)?;
+        bench.edge(round)?;
+        bench.unpaced(round)?;
     }
-    let of = |at: usize, key: &str| outcomes[at].series.summary(key).unwrap_or_default();
-    report.ratio("events a second, backlog to bare client".into(), of(4, "events_per_s") / of(0, "events_per_s").max(1.0));
-    report.ratio("p99 of live events, beside the backlog to while nothing is forwarded".into(), of(3, "p99_us") / of(2, "p99_us").max(1.0));
-    report.outcomes.extend(outcomes);
+    bench.ratios(&mut report);
+    report.outcomes.extend(bench.outcomes);
     conditions.end();
     report.conditions = Some(conditions);
     Ok(report)
 }
 
-fn rate(events: u64, took: Duration) -> Figure {
-    Figure::median("events_per_s", events as f64 / took.as_secs_f64().max(1e-9))
+impl Bench<'_> {
+    fn push(&mut self, case: Case, figures: Vec<Figure>, measured: Measured) {
+        self.outcomes[case as usize].push(figures, measured);
+    }
+
+    /// From a publisher's send to the word that its event is taken.
+    fn push_live(&mut self, case: Case, sides: Sides, further: Vec<Figure>) {
+        let latencies = Latencies::from_counts(&sides.published.covered);
+        let mut figures = latencies.figures("", Unit::Us, &PERCENTS);
+        figures.push(Figure::sum("events", sides.published.sent));
+        figures.push(Figure::sum("not_sent", sides.published.not_sent));
+        figures.extend(further);
+        let faults = Faults { count: sides.published.refused, first: sides.published.refusals };
+        self.push(case, figures, Measured { latencies, faults, time_line: TimeLine::default() });
+    }
+
+    /// The bare client over a link as the node has one, with the node's event types.
+    fn bare_over(&self, link: &Link, subject: &str, events: u64, evenly_per_s: Option<f64>) -> anyhow::Result<Latencies> {
+        let topic = workload(self.options, self.options.rate).names().swap_remove(0);
+        let (payload_bytes, batch_bytes) = (self.options.payload_bytes as usize, self.options.batch_bytes as usize);
+        let load = BareLoad { subject, topic: &topic, events, payload_bytes, batch_bytes };
+        let mut bare = Bare::connect(link.address)?;
+        match evenly_per_s {
+            None => bare.publish(&load),
+            Some(per_s) => bare.publish_evenly(&load, per_s, BATCH_WAIT_MAX),
+        }
+    }
+
+    fn bare(&mut self, round: u32) -> anyhow::Result<()> {
+        let (link, events) = (Link::to(self.servers.address)?, u64::from(self.options.events));
+        let begun = Instant::now();
+        let batches = self.bare_over(&link, &format!("bare.{round}"), events, None)?;
+        let mut figures = vec![rate(events, begun.elapsed()), Figure::sum("batches", batches.count())];
+        figures.extend(batches.figures("batch_", Unit::Ms, &PERCENTS));
+        self.push(Case::Bare, figures, Measured { latencies: batches, ..Measured::default() });
+        let events = (self.options.rate * f64::from(self.options.seconds)) as u64;
+        let begun = Instant::now();
+        let ages = self.bare_over(&link, &format!("bare.{round}-evenly"), events, Some(self.options.rate))?;
+        let mut figures = vec![rate(events, begun.elapsed())];
+        figures.extend(ages.figures("age_", Unit::Ms, &PERCENTS));
+        self.push(Case::BareEvenly, figures, Measured { latencies: ages, ..Measured::default() });
+        Ok(())
+    }
+
+    /// A node with the pace, from live events and faults to backlogs.
+    fn edge(&mut self, round: u32) -> anyhow::Result<()> {
+        let options = self.options;
+        let (fast, slow) = (workload(options, options.rate), workload(options, options.beside));
+        let seconds = options.seconds.max(options.cuts * CUT_S).max(options.kills * KILL_S);
+        let room = u64::from(options.events) * 2 + (f64::from(seconds + 4 * options.seconds) * (options.rate + options.beside)) as u64;
+        let edge = Edge::start(options, &fast, &format!("edge-{round}"), &self.servers.addresses(), [room, options.pace.into()])?;
+        self.live(&edge, fast, f64::from(seconds))?;
+
+        edge.cut();
+        let seconds = f64::from(options.seconds);
+        let quiet = edge.live(slow.clone(), seconds, || ())?;
+        self.push_live(Case::Quiet, quiet, Vec::new());
+        let beside = self.beside_bare(&edge, slow.clone(), &format!("bare.{round}-beside"))?;
+        self.push_live(Case::BesideBare, beside, Vec::new());
+        self.fill(&edge)?;
+        self.drain_beside(&edge, slow, seconds, [Case::BesideBacklog, Case::Backlog])?;
+
+        edge.cut();
+        let waits = self.fill(&edge)?;
+        thread::sleep(SILENCE);
+        let mended = Instant::now();
+        edge.mend();
+        let drained = caught_up(edge.monitor()?, 0)?;
+        let figures = drain_figures(waits, mended, drained);
+        self.push(Case::Alone, figures, Measured::default());
+        self.look_into(&edge)
+    }
+
+    /// A node whose backlog has no pace.
+    fn unpaced(&mut self, round: u32) -> anyhow::Result<()> {
+        let options = self.options;
+        let (fast, slow) = (workload(options, options.rate), workload(options, options.beside));
+        let room = u64::from(options.events) + (f64::from(options.seconds) * options.beside) as u64;
+        let edge = Edge::start(options, &fast, &format!("unpaced-{round}"), &self.servers.addresses(), [room, NO_PACE_PER_S])?;
+        edge.cut();
+        self.fill(&edge)?;
+        let seconds = f64::from(options.events) / UNPACED_MOST_PER_S;
+        self.drain_beside(&edge, slow, seconds, [Case::BesideUnpaced, Case::Unpaced])?;
+        self.look_into(&edge)
+    }
+
+    /// Live events while they are forwarded, with what happens to links and servers.
+    fn live(&mut self, edge: &Edge, workload: Workload, seconds: f64) -> anyhow::Result<()> {
+        let (before, options, servers, links) = (edge.ages()?, self.options, &mut self.servers, &edge.links);
+        let (live, kills) = thread::scope(|scope| {
+            scope.spawn(|| faults::cut(links, options.cuts));
+            let killing = scope.spawn(|| faults::kill(servers, STREAM, options.kills));
+            let live = edge.live(workload, seconds, || ())?;
+            let kills = killing.join().map_err(|_| anyhow!("the thread that kills has ended"))??;
+            anyhow::Ok((live, kills))
+        })?;
+        edge.drained()?;
+        let Kills { kills, leaders } = kills;
+        let mut further = since(&edge.ages()?, &before).figures("age_", Unit::Ms, &PERCENTS);
+        if options.cuts + options.kills > 0 {
+            further.extend([
+                Figure::sum("cuts", options.cuts.into()),
+                Figure::sum("kills", kills),
+                Figure::sum("kills_of_leaders", leaders),
+            ]);
+        }
+        self.push_live(Case::Live, live, further);
+        Ok(())
+    }
+
+    /// Live events of a node that forwards nothing, while the bare client publishes at the pace.
+    fn beside_bare(&self, edge: &Edge, workload: Workload, subject: &str) -> anyhow::Result<Sides> {
+        let (seconds, pace) = (f64::from(self.options.seconds), f64::from(self.options.pace));
+        let link = Link::to(self.servers.address)?;
+        thread::scope(|scope| {
+            let (begin, begins) = std::sync::mpsc::channel();
+            let publishing = scope.spawn(move || {
+                // It is over without a word when the live load does not begin.
+                begins.recv().map_err(|_| anyhow!("the live load does not begin"))?;
+                self.bare_over(&link, subject, (pace * seconds) as u64, Some(pace))
+            });
+            let live = edge.live(workload, seconds, || {
+                // If its thread has ended, its error says so.
+                let _ = begin.send(());
+            });
+            drop(begin);
+            publishing.join().map_err(|_| anyhow!("the bare client's thread has ended"))??;
+            live
+        })
+    }
+
+    /// Fills a node's backlog, whose link is cut; gives how many events wait.
+    fn fill(&self, edge: &Edge) -> anyhow::Result<u64> {
+        let rate = self.options.rate * FILL_TIMES;
+        edge.live(workload(self.options, rate), f64::from(self.options.events) / rate, || ())?;
+        edge.waiting()
+    }
+
+    /// Mends the link beside live events.
+    fn drain_beside(&mut self, edge: &Edge, live: Workload, seconds: f64, [beside, backlog]: [Case; 2]) -> anyhow::Result<()> {
+        let (waits, monitor, mut mended) = (edge.waiting()?, edge.monitor()?, Instant::now());
+        let at_most = (self.options.beside * CAUGHT_UP_S) as u64;
+        let (live, drained) = thread::scope(|scope| {
+            let watching = scope.spawn(|| caught_up(monitor, at_most));
+            let live = edge.live(live, seconds, || {
+                edge.mend();
+                mended = Instant::now();
+            })?;
+            anyhow::Ok((live, watching.join().map_err(|_| anyhow!("the thread that watches has ended"))??))
+        })?;
+        self.push_live(beside, live, Vec::new());
+        self.push(backlog, drain_figures(waits, mended, drained), Measured::default());
+        edge.drained().map(drop)
+    }
+
+    /// Reads back what of a node is in the stream.
+    fn look_into(&mut self, edge: &Edge) -> anyhow::Result<()> {
+        let (told_lost, published) = (edge.drained()?, edge.published()?);
+        let stored = Stored::read(&mut Bare::connect(self.servers.address)?, STREAM, &edge.subject)?;
+        let Stored { events, doubled, lost, .. } = stored;
+        let figures = vec![
+            Figure::sum("events", events),
+            Figure::sum("missing", published.saturating_sub(events + lost)),
+            Figure::sum("doubled", doubled),
+            Figure::sum("lost", lost.max(told_lost)),
+        ];
+        self.push(Case::Stream, figures, Measured::default());
+        Ok(())
+    }
+
+    fn ratios(&self, report: &mut Report) {
+        let of = |case: Case, key: &str| self.outcomes[case as usize].series.summary(key).unwrap_or_default();
+        let ratio = |key: &str, one: Case, other: Case| of(one, key) / of(other, key).max(f64::MIN_POSITIVE);
+        for (what, ratio) in [
+            ("events a second, backlog to bare client", ratio("events_per_s", Case::Alone, Case::Bare)),
+            ("median age at --rate, node to bare client", ratio("age_p50_ms", Case::Live, Case::BareEvenly)),
+            ("p99 of ages at --rate, node to bare client", ratio("age_p99_ms", Case::Live, Case::BareEvenly)),
+            ("p99 of live events, beside the backlog to while nothing is forwarded", ratio("p99_us", Case::BesideBacklog, Case::Quiet)),
+            (
+                "p99 of live events, beside the bare client at the pace to while nothing is forwarded",
+                ratio("p99_us", Case::BesideBare, Case::Quiet),
+            ),
+            (
+                "p99 of live events, beside the backlog to beside the bare client at the pace",
+                ratio("p99_us", Case::BesideBacklog, Case::BesideBare),
+            ),
+        ] {
+            report.ratio(what.into(), ratio);
+        }
+    }
 }
 
-/// One node's runs.
-fn one_edge(options: &FleetOptions, round: u32, server: SocketAddr, outcomes: &mut [Outcome; 5]) -> anyhow::Result<()> {
-    let (fast, slow) = (workload(options, options.rate), workload(options, options.beside));
-    let edge = Edge::start(options, &fast, &format!("edge-{round}"), server)?;
-    let seconds = f64::from(options.seconds);
-    let live = thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..options.cuts {
-                edge.link.cut();
-                thread::sleep(CUT);
-                edge.link.mend();
-                thread::sleep(CUT);
-            }
-        });
-        edge.live(fast.clone(), seconds, || ())
-    })?;
-    let Drained { lost, missing } = edge.drained()?;
-    push(&mut outcomes[1], live, [Figure::sum("lost", lost), Figure::sum("missing", missing)]);
-
-    edge.link.cut();
-    let quiet = edge.live(slow.clone(), seconds, || ())?;
-    let filled = edge.live(fast, f64::from(options.events) / options.rate, || ())?;
-    let waits = quiet.published.sent + filled.published.sent;
-    push(&mut outcomes[2], quiet, []);
-    let (monitor, mut mended) = (edge.monitor()?, Instant::now());
-    let (beside, [reached, caught_up]) = thread::scope(|scope| {
-        let watching = scope.spawn(|| caught_up(monitor, (options.beside * CAUGHT_UP_S) as u64));
-        let beside = edge.live(slow, seconds, || {
-            edge.link.mend();
-            mended = Instant::now();
-        })?;
-        let caught_up = watching.join().map_err(|_| anyhow!("the thread that watches has ended"))??;
-        anyhow::Ok((beside, caught_up))
-    })?;
-    push(&mut outcomes[3], beside, []);
-    let Drained { lost, missing } = edge.drained()?;
-    let figures = vec![
+fn drain_figures(waits: u64, mended: Instant, [reached, caught_up]: [Instant; 2]) -> Vec<Figure> {
+    vec![
         rate(waits, caught_up - reached),
         Figure::sum("events", waits),
         Figure::median("reached_s", (reached - mended).as_secs_f64()),
         Figure::median("drained_s", (caught_up - reached).as_secs_f64()),
-        Figure::sum("lost", lost),
-        Figure::sum("missing", missing),
-    ];
-    outcomes[4].push(figures, Measured::default());
-    Ok(())
+    ]
 }

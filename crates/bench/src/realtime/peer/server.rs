@@ -23,9 +23,25 @@ const BESIDE_PATH: &str = "/usr/sbin";
 /// What the processes are called in figures: the one that is spoken to, and the others of a cluster.
 const NAMES: [&str; 3] = ["primary", "second", "third"];
 
+/// A process, and what it is begun with.
+struct Node {
+    command: Command,
+    child: Child,
+    address: SocketAddr,
+    /// Where it says whether it is well, if it does.
+    monitor: Option<Endpoint>,
+}
+
+impl Node {
+    fn start(mut command: Command, address: SocketAddr, monitor: Option<Endpoint>) -> anyhow::Result<Self> {
+        let child = quietly(&mut command).spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        Ok(Self { command, child, address, monitor })
+    }
+}
+
 /// Running processes; killed when dropped.
 pub struct PeerServer {
-    children: Vec<Child>,
+    nodes: Vec<Node>,
     /// Where the first one is spoken to.
     pub address: SocketAddr,
     /// Gone behind the processes.
@@ -57,7 +73,7 @@ impl PeerServer {
         let (clients, rest) = ports.split_at(nodes);
         let (routes, monitors) = rest.split_at(nodes);
         let peers: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
-        let mut children = Vec::new();
+        let mut started = Vec::new();
         for node in 0..nodes {
             let mut config =
                 format!("server_name: n{node}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n", clients[node], monitors[node]);
@@ -69,17 +85,50 @@ impl PeerServer {
                 config += &format!("cluster {{ name: bench, listen: \"127.0.0.1:{}\", routes: [{}] }}\n", routes[node], peers.join(", "));
             }
             let config = directory.file(&format!("nats-{node}.conf"), &config)?;
-            children.push(quietly(Command::new(&program).args(["--config", &config])).spawn().context("cannot start nats-server")?);
+            let mut command = Command::new(&program);
+            command.args(["--config", &config]);
+            let monitor = Endpoint::resolve(&format!("127.0.0.1:{}", monitors[node]))?;
+            started.push(Node::start(command, (Ipv4Addr::LOCALHOST, clients[node]).into(), Some(monitor))?);
         }
-        let server = Self { children, address: (Ipv4Addr::LOCALHOST, clients[0]).into(), _directory: directory };
-        for monitor in monitors {
-            let monitor = Endpoint::resolve(&format!("127.0.0.1:{monitor}"))?;
-            let call = request::get(&monitor, "/healthz", "*/*");
-            until("nats-server", || {
-                Client::connect(&monitor).and_then(|mut client| Ok(client.exchange(&call)?.status() == 200)).unwrap_or(false)
-            })?;
-        }
+        let server = Self { address: started[0].address, nodes: started, _directory: directory };
+        (0..nodes).try_for_each(|node| server.is_well(node))?;
         Ok(server)
+    }
+
+    /// Waits until a server says that it is well, with all that it has to have.
+    ///
+    /// # Errors
+    /// It does not for 30 s.
+    pub fn is_well(&self, node: usize) -> anyhow::Result<()> {
+        let Node { command, monitor: Some(monitor), .. } = &self.nodes[node] else { bail!("it does not say how it is") };
+        let call = request::get(monitor, "/healthz", "*/*");
+        until(&command.get_program().to_string_lossy(), || {
+            Client::connect(monitor).and_then(|mut client| Ok(client.exchange(&call)?.status() == 200)).unwrap_or(false)
+        })
+    }
+
+    /// Where each is spoken to.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address).collect()
+    }
+
+    /// Kills one (`SIGKILL`).
+    ///
+    /// # Errors
+    /// It has ended already.
+    pub fn kill(&mut self, node: usize) -> anyhow::Result<()> {
+        let child = &mut self.nodes[node].child;
+        child.kill().and_then(|()| child.wait()).map(drop).context("a server has ended by itself")
+    }
+
+    /// Begins one again that was killed, with what it had.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn revive(&mut self, node: usize) -> anyhow::Result<()> {
+        let Node { command, child, .. } = &mut self.nodes[node];
+        *child = command.spawn().context("a server is not started again")?;
+        Ok(())
     }
 
     /// Mosquitto, without persistence and without limits on what waits for a subscriber.
@@ -94,22 +143,23 @@ impl PeerServer {
             "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nmax_inflight_messages 0\nmax_queued_messages 0\n"
         );
         let config = directory.file("mosquitto.conf", &config)?;
-        let child = quietly(Command::new(program).args(["-c", &config])).spawn().context("cannot start mosquitto")?;
         let address = (Ipv4Addr::LOCALHOST, port).into();
-        let server = Self { children: vec![child], address, _directory: directory };
+        let mut command = Command::new(program);
+        command.args(["-c", &config]);
+        let server = Self { nodes: vec![Node::start(command, address, None)?], address, _directory: directory };
         until("mosquitto", || TcpStream::connect(address).is_ok())?;
         Ok(server)
     }
 
     /// The processes, by their names in figures.
     pub fn pids(&self) -> Vec<(&'static str, Pid)> {
-        NAMES.into_iter().zip(&self.children).map(|(name, child)| (name, Pid::from_raw(child.id() as i32))).collect()
+        NAMES.into_iter().zip(&self.nodes).map(|(name, node)| (name, Pid::from_raw(node.child.id() as i32))).collect()
     }
 }
 
 impl Drop for PeerServer {
     fn drop(&mut self) {
-        for child in &mut self.children {
+        for Node { child, .. } in &mut self.nodes {
             // Both fail only when it has ended already.
             let _ = child.kill();
             let _ = child.wait();
