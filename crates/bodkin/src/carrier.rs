@@ -59,8 +59,8 @@ struct Standing {
     subscribed: [Vec<bool>; 2],
     /// Topics that were refused, and when they are asked for again.
     refused: Vec<Option<Instant>>,
-    /// Whether the last event of a topic was a graph's result.
-    is_derived: Vec<bool>,
+    /// Whether the last event of a topic was a graph's result; none where none has come yet.
+    is_derived: Vec<Option<bool>>,
     /// Why the link is not up.
     why: Option<String>,
 }
@@ -144,7 +144,7 @@ impl Standing {
         Self {
             subscribed: [vec![false; topics], vec![false; topics]],
             refused: vec![None; topics],
-            is_derived: vec![false; topics],
+            is_derived: vec![None; topics],
             why: None,
         }
     }
@@ -154,12 +154,14 @@ impl Standing {
         match report {
             SubscriberReport::Event(event) => {
                 let topic = place(event.topic);
-                self.is_derived[topic] = event.header.flags.derived;
+                self.is_derived[topic] = Some(event.header.flags.derived);
                 link.bring(topic, event.header, event.payload, event.metadata);
             }
             SubscriberReport::Lost { topic, run, .. } => link.lost(place(topic), run),
-            // What a publisher has numbered is missing with the next event, and is counted then; results are not numbered in a row.
-            SubscriberReport::Overrun { topic, events, .. } if self.is_derived[place(topic)] => link.lost(place(topic), events),
+            // What a publisher has numbered is missing with the next event, and is counted then. Results are not numbered in a row, and of what was lost in front of the first event no number tells.
+            SubscriberReport::Overrun { topic, events, .. } if self.is_derived[place(topic)] != Some(false) => {
+                link.lost(place(topic), events)
+            }
             SubscriberReport::Overrun { .. } => {}
             SubscriberReport::Subscribed(topic, session) => self.subscribed[session as usize][place(topic)] = true,
             SubscriberReport::Refused { topic, session, text, .. } => {

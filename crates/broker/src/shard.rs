@@ -397,6 +397,11 @@ impl<R> Shard<R> {
         })
     }
 
+    /// Events that were taken on a topic's real-time streams.
+    pub fn accepted(&self, topic: TopicId) -> u64 {
+        self.topics.at(topic).accepted
+    }
+
     /// Whether there is a topic of this name.
     pub fn has_topic(&self, name: &str) -> bool {
         self.topics.find(name).is_some()

@@ -107,6 +107,18 @@ impl<R> Shard<R> {
         self.streams.of(topic).iter().any(owed)
     }
 
+    /// Events of a topic that are kept for a required subscription, and that it has not acknowledged.
+    fn owed_to(&self, topic: TopicId, key: SubscriptionKey) -> u64 {
+        let of_stream = |index: &u32| {
+            let stream = self.streams.at(*index);
+            let acked = stream.readers.iter().find(|reader| reader.subscription == key).map(|reader| reader.acked);
+            let kept = std::iter::successors(Some(stream.head), |slot| Some(self.streams.slots.at(*slot).next));
+            let kept = kept.take_while(|slot| *slot != NONE).map(|slot| self.streams.slots.at(slot));
+            kept.filter(|message| !message.is_shed && acked.is_some_and(|acked| message.sequence > acked)).count() as u64
+        };
+        self.streams.of(topic).iter().map(of_stream).sum()
+    }
+
     /// What was handed to a required subscription and not acknowledged may have gone with its last session, or with the epoch: it is brought again. What is
     /// still to be dispatched comes by its deadline.
     fn begin_session(&mut self, now: Instant, key: SubscriptionKey) {
@@ -211,8 +223,9 @@ impl<R> Shard<R> {
                 continue;
             }
             self.counters.not_required += 1;
+            let owed = self.owed_to(subscription.topic, key);
             self.require_no_more(now, key, outputs);
-            outputs.push(Output::NotRequired { subscription: key });
+            outputs.push(Output::NotRequired { subscription: key, owed });
             if !required.is_there {
                 self.unsubscribe(now, key, outputs);
             }

@@ -160,6 +160,8 @@ pub enum Output {
     NotRequired {
         /// Which one; without a session it is gone.
         subscription: SubscriptionKey,
+        /// Events that were kept for it, and that it has not acknowledged.
+        owed: u64,
     },
     /// An event is dropped in front of its dispatch: count it, and tell its publisher.
     Shed {

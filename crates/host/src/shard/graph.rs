@@ -298,7 +298,8 @@ impl Shard {
     pub(super) fn accept_derived(&mut self, name: EventId, created_ns: u64, terms: &Terms) -> Result<Accepted, NotTaken> {
         let accepted = self.accept_named(name, created_ns, terms);
         if let Err(NotTaken::Broker(Refusal::Full { .. })) = accepted {
-            // It does not come again: those behind it are not to wait for it.
+            // It does not come again: those behind it are not to wait for it, and whoever hears the topic lacks it.
+            self.broker.tell_lost(name.topic, 1, &mut self.outputs);
             let EventId { publisher, incarnation, topic, sequence } = name;
             if let Some(stream) = self.broker.stream(&StreamIdentity { topic, publisher, incarnation }) {
                 let given_up = Input::Resumed { stream, from: Sequence(sequence.0 + 1), to: sequence };

@@ -244,7 +244,7 @@ impl Shard {
                     self.answer_covered(stream, through);
                     self.promise(stream, through);
                 }
-                Output::NotRequired { subscription } => self.no_more_required(subscription),
+                Output::NotRequired { subscription, owed } => self.no_more_required(subscription, owed),
                 Output::Arrived { checkpoint } => self.checkpoint_arrived(checkpoint),
                 Output::CaughtUp => has_caught_up = true,
                 Output::Closed { number: None, .. } => {}

@@ -35,7 +35,7 @@ use slab::Slab;
 pub(super) use self::secure::server_security;
 pub use self::{dealer::Numbered, link::LinkKey};
 use self::{
-    dealer::{Dealer, Required, Runs},
+    dealer::{Dealer, Missed, Required, Runs},
     link::{Link, Read, Role},
     publish::Literals,
     send_queue::SendQueues,
@@ -111,6 +111,7 @@ pub(super) struct Endpoint {
     pub runs: Runs,
     /// Subscriptions that events wait for.
     required: Required,
+    missed: Missed,
     /// What is safe when it has left this host.
     pub send_queues: SendQueues,
     /// Until this node leads subscriptions are made for the day on which it does: what it will dispatch is kept elsewhere.
@@ -172,6 +173,7 @@ impl Endpoint {
             versions: Versions::default(),
             runs: Runs::default(),
             required: Required::default(),
+            missed: Missed::default(),
             send_queues: SendQueues::default(),
             follows: false,
             noted: 0,

@@ -53,6 +53,16 @@ pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<
         let places: Vec<String> = graph.placement.iter().map(|place| format!("{} on {}", place.operator, place.edge)).collect();
         printer.remark(&format!("{} ({}): {}", graph.name, graph.digest, places.join(", ")))?;
     }
+    for (graph, link) in
+        graphs.data.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link))).filter(|(_, link)| link.lost > 0)
+    {
+        let exceeded = match link.exceeded {
+            0 => String::new(),
+            1 => ", 1 time more in a row than the link tolerates".to_owned(),
+            times => format!(", {times} times more in a row than the link tolerates"),
+        };
+        printer.remark(&format!("{}: {} events of {} from {} are lost{exceeded}", graph.name, link.lost, link.topic, link.edge))?;
+    }
     Ok(DONE)
 }
 

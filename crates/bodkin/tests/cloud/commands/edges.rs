@@ -209,6 +209,39 @@ fn what_is_made_while_an_edge_is_away_is_kept_for_it_and_processed_once() {
 }
 
 #[test]
+fn what_found_no_room_while_an_edge_was_away_is_counted_and_told_by_the_edge_that_was_started_again() {
+    // There is room for some seven hundred.
+    const FEW: &str =
+        "[[topic]]\nevent_type = \"over-smooth\"\nperiod_us = 500\njitter_ms = 20\ndeadline_ms = 50\nloss_tolerance = 0\nretention = 300\n";
+    let (press, office) = (Place::new("press", TWO, FEW), Place::new("office", TWO, ""));
+    let (at_press, at_office) = (press.start(&[]), office.start(&[&press]));
+    at_press.register_system("sensor", 1);
+    wait_until_up(&at_office);
+    let means = stream(&at_office, "line-mean");
+    publish(&at_press, 1);
+    assert_eq!(numbers(&means, 1), [1.0]);
+    at_office.kill();
+    let lost = || graph(&at_press)["lost"].as_u64().expect("a number");
+    let mut value = 1;
+    while lost() < 10 {
+        value += 1;
+        publish(&at_press, value);
+        assert!(value < 5_000, "there is room for all of them: {}", graph(&at_press));
+    }
+    let at_office = office.start(&[&press]);
+    wait_until_up(&at_office);
+    let told = || links(&at_office)[0].clone();
+    assert!(eventually(|| told()["lost"].as_u64() == Some(lost())), "{} of {}", told(), lost());
+    assert_eq!(told()["exceeded"], json!(1));
+    let listed = done(&at_office, "graph list");
+    let line = format!("line: {} events of OVER-SMOOTH from press are lost, 1 time more in a row than the link tolerates", lost());
+    assert!(listed.contains(&line), "{line}: {listed}");
+    let counted = format!("bodkin_graph_link_lost_total{{graph=\"line\",edge=\"press\",topic=\"OVER-SMOOTH\"}} {}\n", lost());
+    assert!(at_office.get("/metrics").expect_status(200).text().contains(&counted), "{counted}");
+    assert!(at_office.stderr().contains("more events of a link are lost in a row than it tolerates"), "{}", at_office.stderr());
+}
+
+#[test]
 fn an_edge_that_is_gone_is_told_and_goes_on_when_it_is_back() {
     let (press, office) = (Place::new("press", TWO, &topic("over-smooth", "")), Place::new("office", TWO, ""));
     let (at_press, at_office) = (press.start(&[]), office.start(&[&press]));

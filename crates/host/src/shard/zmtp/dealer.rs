@@ -6,6 +6,7 @@
 mod acknowledge;
 mod clock;
 mod leave;
+mod missed;
 mod prepare;
 mod publish;
 mod required;
@@ -24,7 +25,7 @@ use bodkin_zmtp::Message;
 
 pub use self::publish::Numbered;
 use self::subscribe::{Heard, Wanted};
-pub(super) use self::{required::Required, runs::Runs};
+pub(super) use self::{missed::Missed, required::Required, runs::Runs};
 use super::{LinkKey, Role, Shard, publish::EventFrames};
 use crate::{control, peer_clock::PeerClock};
 

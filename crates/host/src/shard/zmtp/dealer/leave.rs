@@ -47,6 +47,8 @@ impl Shard {
         if let Some(row) = self.endpoint.required.remove(subscription) {
             let topic = self.broker.topic_name(row.topic()).clone();
             self.backup_knows_required(&topic, &row.name, None);
+            // Whoever does not want it any more misses nothing.
+            self.endpoint.missed.take(&(row.topic(), row.name), 0);
         }
         self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription }, &mut self.outputs);
         self.carry_out_now();
@@ -61,8 +63,8 @@ impl Shard {
         self.refuse_subscription(link.slot, &topic, RefusalReason::OldIncarnation, told);
     }
 
-    /// A required subscription was away or silent for too long: with a session it goes on without being waited for.
-    pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey) {
+    /// A required subscription was away or silent for too long, and has not acknowledged so many events that were kept: with a session it goes on without being waited for.
+    pub(in crate::shard) fn no_more_required(&mut self, subscription: SubscriptionKey, owed: u64) {
         let Some(row) = self.endpoint.required.remove(subscription) else { return };
         let (topic_id, wait_ms) = (row.topic(), row.wait().as_millis());
         let Row { name, asker, link, .. } = row;
@@ -72,7 +74,10 @@ impl Shard {
             tracing::warn!(%name, %topic, wait_ms, times, "a required subscriber was away or silent for too long: it is not waited for any more");
         }
         self.forget_asked_of(topic_id, asker);
-        let Some(link) = link else { return };
+        let Some(link) = link else {
+            let accepted = self.broker.accepted(topic_id);
+            return self.endpoint.missed.give_up((topic_id, name), owed, accepted);
+        };
         let Some(dealer) = self.endpoint.dealer_at(link) else { return };
         if let Some(heard) = dealer.heard.get_mut(&topic_id) {
             heard.is_required = false;

@@ -200,8 +200,10 @@ impl Shard {
     ) -> Result<SubscriptionKey, Refused> {
         let (link, now) = (self.dealer_key(slot), self.clock.broker());
         let topic = self.broker.topic_name(topic_id).clone();
+        let spelled = if let Receiver::Dealer { topic, .. } = &receiver { topic.clone() } else { topic.clone() };
         let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic_id), &name) else {
             let key = self.subscribe_to(&topic, receiver)?;
+            self.tell_missed(slot, &(topic_id, name.clone()), &spelled);
             self.broker.require(now, key, wait, Attachment::New);
             self.backup_knows_required(&topic, &name, Some(wait));
             self.endpoint.required.insert(Row::new(key, (topic_id, name), wait, Some(link)));
@@ -214,6 +216,7 @@ impl Shard {
         let row = self.endpoint.required.of(key).expect("it was just found");
         (row.link, row.wait_ns) = (Some(link), nanos(wait));
         let asker = row.asker.take();
+        self.tell_missed(slot, &(topic_id, name.clone()), &spelled);
         self.backup_knows_required(&topic, &name, Some(wait));
         self.broker.require(now, key, wait, Attachment::New);
         self.broker.attach(now, key, receiver, watermarks.iter().copied(), &mut self.outputs);

@@ -119,7 +119,16 @@ impl Shard {
 
     /// Tells a subscriber how many events of a topic its full queue has cost it, whosever they were.
     pub(in crate::shard) fn tell_dealer_loss(&mut self, slot: usize, subscription: SubscriptionKey, events: u64) {
+        if self.is_missed(subscription, events) {
+            return;
+        }
         let Some(Receiver::Dealer { topic, .. }) = self.broker.receiver(subscription) else { return };
+        let topic = topic.clone();
+        self.tell_dealer_lost(slot, &topic, events);
+    }
+
+    /// Tells a DEALER that events of a topic, as it spells it, are lost for it.
+    pub(super) fn tell_dealer_lost(&mut self, slot: usize, topic: &str, events: u64) {
         let epoch = self.epoch();
         let (publisher, incarnation) = (PublisherId(0), Incarnation(0));
         if let Some(link) = self.endpoint.links.get_mut(slot) {

@@ -208,6 +208,63 @@ fn whom_the_leader_names_is_waited_for_and_nobody_else() {
 }
 
 #[test]
+fn what_is_lost_for_a_required_subscriber_that_is_away_is_told_when_it_is_back_and_to_nobody_else() {
+    let mut scene = Scene::new();
+    scene.prepare("T");
+    scene.leads();
+    let topic = scene.shard.broker.topic_id("T").unwrap();
+    let lose = |scene: &mut Scene, events| {
+        scene.shard.broker.tell_lost(topic, events, &mut scene.shard.outputs);
+        scene.shard.carry_out_now();
+    };
+    // The leader before has named it, so that it has had no session here.
+    lose(&mut scene, 2);
+    let back = |scene: &mut Scene| {
+        let (slot, client) = scene.dealer("alarm");
+        scene.subscribe(slot, "T", None);
+        (slot, client)
+    };
+    let (slot, _client) = back(&mut scene);
+    assert_eq!(scene.shard.endpoint.links[slot].lost, 2);
+    lose(&mut scene, 1);
+    assert_eq!(scene.shard.endpoint.links[slot].lost, 3, "it is there");
+    scene.shard.forget_dealer(slot);
+    scene.shard.endpoint.links.remove(slot);
+    let (other, _other_client) = scene.dealer("display");
+    lose(&mut scene, 4);
+    assert_eq!((other, scene.shard.endpoint.links[other].lost), (slot, 0), "it has the place of the link that is gone");
+    let (slot, _client) = back(&mut scene);
+    assert_eq!(scene.shard.endpoint.links[slot].lost, 4);
+}
+
+#[test]
+fn what_comes_when_a_subscriber_is_not_waited_for_any_more_is_told_when_it_is_back() {
+    let mut scene = Scene::new();
+    scene.prepare("T");
+    scene.leads();
+    let topic = scene.shard.broker.topic_id("T").unwrap();
+    let identity = bodkin_broker::StreamIdentity { topic, publisher: bodkin_broker::PublisherId(1), incarnation: Incarnation(1) };
+    let stream = scene.shard.broker.open_stream(identity).unwrap();
+    let publish = |scene: &mut Scene, sequence| {
+        let created = scene.shard.clock.broker();
+        let sequence = bodkin_broker::Sequence(sequence);
+        let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
+        scene.shard.broker.accept(created, stream, event).unwrap();
+    };
+    (1..=2).for_each(|sequence| publish(&mut scene, sequence));
+    let waited_for = scene.shard.broker.subscriptions_of(topic)[0];
+    scene.shard.no_more_required(waited_for, 2);
+    (3..=5).for_each(|sequence| publish(&mut scene, sequence));
+    let (slot, _client) = scene.dealer("alarm");
+    scene.subscribe(slot, "T", None);
+    assert_eq!(scene.shard.endpoint.links[slot].lost, 5);
+    scene.shard.unsubscribe_dealer(slot, "T");
+    publish(&mut scene, 6);
+    scene.subscribe(slot, "T", None);
+    assert_eq!(scene.shard.endpoint.links[slot].lost, 5, "it did not want it");
+}
+
+#[test]
 fn in_a_turn_that_lasts_longer_than_its_lease_whether_this_node_leads_is_asked_anew() {
     let mut scene = Scene::new();
     scene.leads();
