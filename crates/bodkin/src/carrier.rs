@@ -10,9 +10,10 @@ use std::{
 
 use bodkin_broker::graph::placement::KEPT_MAX;
 use bodkin_client::realtime::{
-    Beginning, Brokers, RealtimeSubscriber, SessionReport, SubscribedTopic, SubscriberConfig, SubscriberReport, Subscription,
+    Beginning, Brokers, ClientSecurity, RealtimeSubscriber, SessionReport, SubscribedTopic, SubscriberConfig, SubscriberReport,
+    Subscription,
 };
-use bodkin_host::graph::{Acknowledged, Carriers, EdgeLink};
+use bodkin_host::graph::{Acknowledged, Carriers, EdgeLink, ReachedEdge};
 
 /// Between two looks whether the link is still needed, and whether something is to be acknowledged, while nothing comes.
 const TURN_MAX: Duration = Duration::from_millis(20);
@@ -29,7 +30,10 @@ const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Carriers to edges: where their brokers are and how they are spoken to, without a client's name.
 pub fn carriers(edges: BTreeMap<String, Brokers>) -> Carriers {
-    let names: Vec<String> = edges.keys().cloned().collect();
+    let reached: Vec<ReachedEdge> = edges
+        .iter()
+        .map(|(name, brokers)| ReachedEdge { name: name.clone(), knows_by_key: matches!(brokers.security, ClientSecurity::Curve { .. }) })
+        .collect();
     let carry = move |link: Arc<EdgeLink>| -> io::Result<()> {
         let known = edges.get(&link.edge).expect("a graph is deployed where its edges can be reached");
         // By this name the other edge knows that a subscriber which comes back is one that it keeps events for.
@@ -41,7 +45,7 @@ pub fn carriers(edges: BTreeMap<String, Brokers>) -> Carriers {
         })?;
         Ok(())
     };
-    Carriers::new(names, Arc::new(carry))
+    Carriers::new(reached, Arc::new(carry))
 }
 
 /// One link at work.

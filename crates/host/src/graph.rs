@@ -24,7 +24,7 @@ pub use self::{
     declared::{DeclaredGraph, DeclaredGraphs, GraphError, Lateness, parse},
     deployer::{DeployError, Deployer},
     deployment::{Deployment, HeldEvent, Inheritance},
-    link::{Acknowledged, CARRIED_MAX, CarriedEvent, Carriers, Carry, EdgeLink, LinkState, LinkTopic},
+    link::{Acknowledged, CARRIED_MAX, CarriedEvent, Carriers, Carry, EdgeLink, LinkState, LinkTopic, ReachedEdge},
     moving::{Gone, Moves, PrepareError, Prepared, handover_of, handover_text},
     plant::Ended,
     table::{DeployedGraph, GraphTable},

@@ -28,6 +28,9 @@ impl Settings {
             Ok(declared)
         };
         let graphs = self.graphs.iter().flatten().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        for (at, declared) in graphs.iter().enumerate() {
+            graphs[..at].iter().try_for_each(|other| declared.check_kept(&other.file, carriers))?;
+        }
         let keys = given(&self.graph_keys).map_or_else(|| Ok(Keys::default()), |directory| keys(&directory))?;
         Ok(DeclaredGraphs::new(graphs, keys, self.event_bytes_max.expect(all))?.called(edge))
     }

@@ -8,6 +8,7 @@
 pub mod bound;
 pub mod origin;
 pub mod suggestion;
+pub mod ways;
 
 use std::{collections::BTreeMap, time::Duration};
 

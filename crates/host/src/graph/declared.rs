@@ -84,6 +84,23 @@ impl DeclaredGraph {
             None => Ok(()),
         }
     }
+
+    /// Whether nothing that is kept for it at another edge is kept there for another graph by the same name: each would acknowledge what the other one lacks.
+    pub fn check_kept(&self, other: &GraphFile, carriers: &Carriers) -> Result<(), GraphError> {
+        let kept = |file: &GraphFile| -> Vec<(String, String)> {
+            let suppliers = file.fetched.suppliers.iter().filter(|supplier| supplier.loss_tolerance.is_some());
+            let named = suppliers.map(|supplier| {
+                let topic = file.graph.suppliers()[supplier.supplier.index()].topic.clone();
+                (file.fetched.edges[supplier.from.index()].clone(), topic)
+            });
+            named.filter(|(edge, _)| carriers.is_known_by_key(edge)).collect()
+        };
+        let others = kept(other);
+        match kept(&self.file).into_iter().find(|own| others.contains(own)) {
+            Some((edge, topic)) => Err(GraphError::KeptTwice { place: self.place.clone(), topic, edge, other: other.graph.name.clone() }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The deadline that a bound does not meet.
@@ -175,6 +192,20 @@ pub enum GraphError {
         topic: String,
         /// Which edge.
         edge: String,
+    },
+    /// Two graphs fetch a topic that is kept for them, from an edge that cannot tell them apart.
+    #[error(
+        "{place}: {topic} of the edge {edge} is fetched with a loss_tolerance by graph {other} already, and that edge knows both by the one key of this host, so that what one has taken would count for the other: put both into one graph, or leave loss_tolerance out in one of them"
+    )]
+    KeptTwice {
+        /// Where.
+        place: String,
+        /// Which topic.
+        topic: String,
+        /// Of which edge.
+        edge: String,
+        /// The graph that has it.
+        other: String,
     },
     /// A file over several edges of which nothing runs here.
     #[error(

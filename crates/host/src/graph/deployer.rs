@@ -118,13 +118,18 @@ impl Deployer {
         declared.check(&self.keys, self.event_bytes_max, lateness)?;
         let name = &declared.file.graph.name;
         let others = self.table.all();
-        others.iter().filter(|(other, _)| *other != name).try_for_each(|(_, other)| check_beside(declared, &other.file.graph))
+        others.iter().filter(|(other, _)| *other != name).try_for_each(|(_, other)| self.check_other(declared, other))
+    }
+
+    fn check_other(&self, declared: &DeclaredGraph, other: &DeployedGraph) -> Result<(), GraphError> {
+        check_beside(declared, &other.file.graph)?;
+        declared.check_kept(&other.file, &self.carriers)
     }
 
     /// The same of a graph whose name is not taken.
     pub fn check_new(&self, declared: &DeclaredGraph, lateness: Lateness) -> Result<(), GraphError> {
         declared.check(&self.keys, self.event_bytes_max, lateness)?;
-        self.table.all().values().try_for_each(|other| check_beside(declared, &other.file.graph))
+        self.table.all().values().try_for_each(|other| self.check_other(declared, other))
     }
 
     /// Starts a graph that was checked, with what has come with an operator from another host; the shard has it run when it comes to it, and says whether it has room.

@@ -37,22 +37,36 @@ pub const PUBLISHERS_MAX: usize = 1_024;
 /// Has a link carried, on a thread of its own, until [`EdgeLink::is_ended`].
 pub type Carry = dyn Fn(Arc<EdgeLink>) -> io::Result<()> + Send + Sync;
 
+/// An edge that can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReachedEdge {
+    /// What it is called.
+    pub name: String,
+    /// Whether it knows this host by a key, so that all graphs of this host are one subscriber there; otherwise each graph has a name.
+    pub knows_by_key: bool,
+}
+
 /// What carries links.
 #[derive(Clone)]
 pub struct Carriers {
-    edges: Arc<[String]>,
+    edges: Arc<[ReachedEdge]>,
     carry: Arc<Carry>,
 }
 
 impl Carriers {
-    /// Carriers from edges of these names.
-    pub fn new(edges: impl IntoIterator<Item = String>, carry: Arc<Carry>) -> Self {
+    /// Carriers from these edges.
+    pub fn new(edges: impl IntoIterator<Item = ReachedEdge>, carry: Arc<Carry>) -> Self {
         Self { edges: edges.into_iter().collect(), carry }
     }
 
     /// Whether an edge can be reached.
     pub fn reach(&self, edge: &str) -> bool {
-        self.edges.iter().any(|known| known == edge)
+        self.edges.iter().any(|known| known.name == edge)
+    }
+
+    /// Whether an edge knows this host by a key.
+    pub fn is_known_by_key(&self, edge: &str) -> bool {
+        self.edges.iter().any(|known| known.name == edge && known.knows_by_key)
     }
 
     /// Has a link carried; one that cannot be is told as down.

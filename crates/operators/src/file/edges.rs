@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, ops::Range};
 use bodkin_broker::{
     graph::{
         Graph, Source,
-        placement::{EdgeId, Host, Link, Placement},
+        placement::{EdgeId, Host, Link, Placement, ways::nameless},
         response::{CORES_MAX, Workers},
     },
     timing::Span,
@@ -115,6 +115,13 @@ impl Reading {
                     self.wrong(operator_places[id.index()].clone(), what);
                 }
             }
+        }
+        if let Some(id) = nameless(graph, &placement) {
+            let name = &graph.operator(id).name;
+            let what = format!(
+                "{name} is needed on another edge, and operators that any event starts are on the way to it on more than one: of results like these it could not be told there which they are; place those operators on one edge"
+            );
+            self.wrong(operator_places[id.index()].clone(), what);
         }
         self.found.is_empty().then_some(placement)
     }

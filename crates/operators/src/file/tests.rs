@@ -247,3 +247,20 @@ fn a_part_says_what_it_needs_from_which_edge_and_how_much_of_that_may_be_missing
     let told = wrong(&found);
     assert!(told[0].1.contains("loss_tolerance"), "{told:?}");
 }
+
+#[test]
+fn a_second_way_over_edges_is_a_mistake_where_its_results_go_on() {
+    let file = |place: &str| {
+        format!(
+            "[graph]\nname = \"g\"\n[[edge]]\nname = \"press\"\n[[edge]]\nname = \"office\"\n\
+             [[supplier]]\ntopic = \"A\"\nshape = \"f64\"\nperiod_ms = 1\n[[supplier]]\ntopic = \"B\"\nshape = \"f64\"\nperiod_ms = 1\n\
+             [[operator]]\nname = \"one\"\nkind = \"any\"\ninputs = [\"A\", \"B\"]\n\
+             [[operator]]\nname = \"two\"\nkind = \"any\"\ninputs = [\"B\", \"one\"]\nedge = \"office\"\n\
+             [[operator]]\nname = \"last\"\nkind = \"any\"\ninputs = [\"two\"]\nedge = \"{place}\"\n\
+             [[link]]\nfrom = \"one\"\ntopic = \"OVER\"\n[[link]]\nfrom = \"two\"\ntopic = \"BACK\"\n[[output]]\ntopic = \"T\"\nfrom = \"last\"\n"
+        )
+    };
+    read(&file("office"));
+    let told = told(&file("press"));
+    assert!(told.len() == 1 && told[0].starts_with("two is needed on another edge, and operators that any event starts are on the way to it on more than one"), "{told:?}");
+}

@@ -12,9 +12,9 @@ use super::{allow, register, register_publisher};
 use crate::commands::edges::TWO;
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
-use crate::support::cloud::System;
+use crate::support::cloud::{Launch, System};
 use crate::support::patience::eventually;
-use crate::support::secure::{Client, SecureCloud};
+use crate::support::secure::{Client, SecureCloud, put_trust};
 use crate::support::sse::EventStream;
 use crate::zmtp::address;
 
@@ -52,6 +52,16 @@ fn an_edge_comes_with_a_key_of_the_other_one_and_hears_by_its_rules() {
     let (at, own) = key_at(&press, place.path());
     let office = SecureCloud::start(["--graphs", &file, "--edge", "office", "--edges", &at, "--edge-curve", &own]);
     assert!(eventually(|| links(&office)["down"].is_null()), "{} {}", links(&office), office.cloud.stderr());
+
+    // The press would know two graphs of the office as one subscriber.
+    let second = TWO.replace("name = \"line\"", "name = \"second\"").replace("line-mean", "second-mean");
+    let refusal = Client::system("sysop").expect(&office.cloud, "POST", "/api/v1/graphs", Some(&json!({ "file": second })), 409).text();
+    assert!(refusal.contains("OVER-SMOOTH of the edge press is fetched with a loss_tolerance by graph line already"), "{refusal}");
+    let (beside, graphs) = (TempDir::new().expect("a directory"), format!("{file},{}", write("second.toml", &second)));
+    put_trust(&beside.path().join("trust"));
+    let flags = ["--graphs", &graphs, "--edge", "office", "--edges", &at, "--edge-curve", &own];
+    let refused = Launch::new().secure().data(beside.path()).flags(flags).try_start().err().expect("it does not start");
+    assert!(refused.stderr.contains("put both into one graph, or leave loss_tolerance out in one of them"), "{}", refused.stderr);
 
     // Whoever hears the press's sensors at the office may hear the system that is called as the press.
     let at_office = register_publisher(&office.cloud, &Client::system("press"), "press");

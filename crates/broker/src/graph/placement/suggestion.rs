@@ -12,6 +12,7 @@ use super::{
     },
     EdgeId, Link, Placement,
     bound::PlacedAnalysis,
+    ways::nameless,
 };
 use crate::timing::Span;
 
@@ -119,6 +120,9 @@ impl<T: Fn(Source) -> String> Search<'_, T> {
                     let mut moved = best.clone();
                     operators.iter().for_each(|id| moved.operators[id.index()] = edge);
                     let moved = self.linked(moved);
+                    if nameless(self.graph, &moved).is_some() {
+                        continue;
+                    }
                     let found = Price::of(self.graph, &moved);
                     if found < next.as_ref().map_or(price, |(_, price)| *price) {
                         next = Some((moved, found));

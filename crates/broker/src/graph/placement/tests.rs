@@ -97,6 +97,29 @@ fn where_a_part_has_too_much_to_do_nothing_behind_it_has_a_bound() {
 }
 
 #[test]
+fn results_of_operators_that_any_event_starts_go_on_from_one_part_only() {
+    use super::{super::spec::Trigger, ways::nameless};
+    // A and B -> o0, o0 and C -> o1, o1 -> o2.
+    let suppliers = ["A", "B", "C"].map(|topic| supplier(topic, Shape::NUMBER, 10)).into();
+    let [a, b, c] = [0, 1, 2].map(|at| Source::Supplier(SupplierId::of(at)));
+    let [o0, o1] = [0, 1].map(|at| Source::Operator(OperatorId::of(at)));
+    let any = |name: &str, inputs: &[Source]| OperatorSpec { trigger: Trigger::Any, ..operator(name, Shape::NUMBER, inputs) };
+    let graph = |second: OperatorSpec| {
+        let operators = vec![any("o0", &[a, b]), second, operator("o2", Shape::NUMBER, &[o1])];
+        Graph::new("g".to_owned(), Vec::clone(&suppliers), operators, vec![output("T", 2, 0)]).expect("it is a graph")
+    };
+    let found = |graph: &Graph, operators: &[usize]| nameless(graph, &placed(graph, operators, &[0, 1])).map(OperatorId::index);
+    let twice = graph(any("o1", &[c, o0]));
+    assert_eq!(found(&twice, &[0, 1, 0]), Some(1), "both o0 at the press and o1 at the office add a way, and o2 is at the press");
+    assert_eq!(found(&twice, &[0, 1, 1]), None, "the second way goes nowhere");
+    assert_eq!(found(&twice, &[0, 0, 1]), None, "both are on one edge");
+    let first = graph(any("o1", &[o0, c]));
+    assert_eq!(found(&first, &[0, 1, 0]), None, "the first input's way is no part of the name");
+    let once = graph(operator("o1", Shape::NUMBER, &[o0, c]));
+    assert_eq!(found(&once, &[0, 1, 0]), None);
+}
+
+#[test]
 fn several_ways_on_which_any_event_starts_a_round_make_a_burst() {
     use super::super::spec::Trigger;
     let suppliers = vec![supplier("A", Shape::NUMBER, 10), supplier("B", Shape::NUMBER, 10)];
