@@ -193,9 +193,9 @@ impl Monitor {
         self.connection.get(GRAPHS).await
     }
 
-    /// Has a graph run, in the place of the one of its name; `file` is the text of its file.
-    pub async fn deploy_graph(&self, file: &str) -> Result<GraphState, CallError> {
-        self.connection.ask(Method::POST, GRAPHS, Some(&serde_json::json!({ "file": file }))).await
+    /// Has a graph run, in the place of the one of its name; `file` is the text of its file. While an operator of that one is between two edges this is refused, unless `force` is given: it is lost then.
+    pub async fn deploy_graph(&self, file: &str, force: bool) -> Result<GraphState, CallError> {
+        self.connection.ask(Method::POST, GRAPHS, Some(&serde_json::json!({ "file": file, "force": force }))).await
     }
 
     /// A step of the move of an operator to another edge, as far as this edge has to do with it.
@@ -203,9 +203,10 @@ impl Monitor {
         self.connection.ask(Method::POST, &format!("{GRAPHS}/move"), Some(form)).await
     }
 
-    /// Has a graph run no more.
-    pub async fn remove_graph(&self, name: &str) -> Result<(), CallError> {
-        self.connection.delete(&path_with(GRAPHS, &[("name", name)])).await
+    /// Has a graph run no more. While an operator of it is between two edges this is refused, unless `force` is given: it is lost then.
+    pub async fn remove_graph(&self, name: &str, force: bool) -> Result<(), CallError> {
+        let force = if force { "true" } else { "false" };
+        self.connection.delete(&path_with(GRAPHS, &[("name", name), ("force", force)])).await
     }
 
     /// All event types.

@@ -50,6 +50,9 @@ enum GraphCommand {
         /// Graph file (TOML)
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Even if an operator of the graph that runs is between two edges, and is lost by that
+        #[arg(long)]
+        force: bool,
     },
     /// Have an operator run on another edge from now on, with its state; asked where it runs
     #[command(
@@ -86,6 +89,9 @@ enum GraphCommand {
         /// Its name
         #[arg(value_name = "NAME")]
         name: String,
+        /// Even if an operator of it is between two edges, and is lost by that
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -94,13 +100,13 @@ pub async fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> 
     match options.command {
         GraphCommand::Check { file } => with_file(&file, |file| check(file, printer)),
         GraphCommand::Draw { file, out } => with_file(&file, |file| draw(file, out.as_deref())),
-        GraphCommand::Deploy { registry, file } => deployed::deploy(&registry.monitor()?, &file, printer).await,
+        GraphCommand::Deploy { registry, file, force } => deployed::deploy(&registry.monitor()?, &file, force, printer).await,
         GraphCommand::Move { registry, operator, to, graph, at, force } => {
             let moving = moving::Moving { operator: &operator, to: &to, graph: graph.as_deref(), at: &at, force };
             moving::run(&registry, &moving, printer).await
         }
         GraphCommand::List { registry } => deployed::list(&registry.monitor()?, printer).await,
-        GraphCommand::Remove { registry, name } => deployed::remove(&registry.monitor()?, &name, printer).await,
+        GraphCommand::Remove { registry, name, force } => deployed::remove(&registry.monitor()?, &name, force, printer).await,
     }
 }
 

@@ -26,7 +26,7 @@ pub async fn deploy(monitor: &str, certificates: Option<&Certificates>, services
         Some(certificates) => Monitor::secure(monitor, Limits::default(), &certificates.operator()?),
         None => Monitor::new(monitor, Limits::default()),
     };
-    let graph = monitor.deploy_graph(GRAPH).await.context("the graph was not deployed")?;
+    let graph = monitor.deploy_graph(GRAPH, false).await.context("the graph was not deployed")?;
     let text = format!(
         "deployed the graph {}: {} made within 50 ms of each other become {WORK}, and the alarm {BUSY}",
         graph.name,

@@ -24,6 +24,9 @@ use crate::{
 struct GraphForm {
     /// Its file, as text.
     file: String,
+    /// Even if an operator that is between two edges is gone by that.
+    #[serde(default)]
+    force: bool,
 }
 
 /// A graph as it is told.
@@ -135,16 +138,16 @@ impl Api {
             Err(mistakes) => return with_mistakes(400, "The file has mistakes.", &form.file, &mistakes),
         };
         let name = file.graph.name.clone();
-        self.graphs.let_go(&name, None);
         let declared = match self.graphs.declared(file, Lateness::Refused) {
             Ok(declared) => declared,
             Err(error) => return not_deployed(&error),
         };
         // One after the other: what fits is judged beside those that are there.
         let _turn = self.graphs.turn().await;
-        if let Some(refusal) = self.configured(&name) {
+        if let Some(refusal) = self.configured(&name).or_else(|| self.between_edges(&name, form.force)) {
             return refusal;
         }
+        self.graphs.let_go(&name, None);
         if let Err(error) = self.graphs.check(&declared, Lateness::Refused) {
             return not_deployed(&error);
         }
@@ -169,19 +172,31 @@ impl Api {
     /// Stops a graph: events of its suppliers' topics go to their subscribers only.
     async fn remove_graph(&self, request: &Request) -> Answer {
         let name = request.parameter("name").unwrap_or_default().to_owned();
+        let is_forced = request.parameter("force").is_some_and(|force| force == "true");
         let _turn = self.graphs.turn().await;
-        if let Some(refusal) = self.configured(&name) {
+        if let Some(refusal) = self.configured(&name).or_else(|| self.between_edges(&name, is_forced)) {
             return refusal;
         }
+        self.graphs.let_go(&name, None);
         let forgotten = name.clone();
         match self.store.write(move |draft| draft.forget_graph(&forgotten), |_, was_kept| was_kept).await {
             Err(error) => not_stored(&error),
             Ok(false) => Answer::problem(404, &format!("There is no graph of the name {name}.")),
             Ok(true) => {
+                self.graphs.moves().note_gone(&name, None);
                 self.graphs.withdraw(&name).await;
                 Answer::empty(200)
             }
         }
+    }
+
+    /// The refusal to replace or remove a graph of which an operator is between two edges: what goes with it would be gone.
+    fn between_edges(&self, name: &str, is_forced: bool) -> Option<Answer> {
+        let moving = self.moving(name).filter(|_| !is_forced)?;
+        let told = format!(
+            "Of graph {name} an operator is between two edges ({moving}), and what goes with it would be lost: bring the move to its end, by the same `bodkin graph move` where the operator ran, or say --force."
+        );
+        Some(Answer::problem(409, &told))
     }
 
     /// The refusal to change what the configuration declares.

@@ -150,7 +150,9 @@ pub const OPERATIONS: &[Description] = &[
     post(Bodkin, "api/v1/topics", "TopicDeclaration", "RealTimeTopic", "Makes an event type a real-time topic, if it fits.").created(),
     delete(Bodkin, "api/v1/topics", "Takes the promises of an event type back.").asking(&["event_type text"]),
     get(Bodkin, "api/v1/graphs", "Page[GraphState]", "Event-processing graphs that run."),
-    post(Bodkin, "api/v1/graphs", "GraphForm", "GraphState", "Has a graph run, in the place of the one of its name, if it fits.").created(),
+    post(Bodkin, "api/v1/graphs", "GraphForm", "GraphState", "Has a graph run, in the place of the one of its name, if it fits.")
+        .created()
+        .at_odds("It does not fit, or an operator of the graph that runs is between two edges. The message says why."),
     post(
         Bodkin,
         "api/v1/graphs/move",
@@ -160,7 +162,10 @@ pub const OPERATIONS: &[Description] = &[
     )
     .absent("There is no graph of this name.")
     .at_odds("It cannot go there, or not now. The message says why."),
-    delete(Bodkin, "api/v1/graphs", "Has a graph run no more.").asking(&["name text"]),
+    delete(Bodkin, "api/v1/graphs", "Has a graph run no more.")
+        .asking(&["name text", "force? bool - even if an operator of it is between two edges, and is lost by that; false if absent"])
+        .absent("There is no graph of this name.")
+        .at_odds("It is named in the configuration, or an operator of it is between two edges. The message says why."),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
     get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it.")
         .absent("Nothing is forwarded to a fleet."),

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Has a graph run, in the place of the one of its name, or tells why it cannot.
-pub(super) async fn deploy(monitor: &Monitor, path: &Path, printer: Printer) -> anyhow::Result<u8> {
+pub(super) async fn deploy(monitor: &Monitor, path: &Path, force: bool, printer: Printer) -> anyhow::Result<u8> {
     let text = match graph_file::read_with_text(path) {
         Ok((_, text)) => text,
         Err(mistakes) => {
@@ -20,7 +20,7 @@ pub(super) async fn deploy(monitor: &Monitor, path: &Path, printer: Printer) -> 
             return Ok(USAGE);
         }
     };
-    let graph = monitor.deploy_graph(&text).await?;
+    let graph = monitor.deploy_graph(&text, force).await?;
     let states = |operators: &[String], what: &str| match operators {
         [] => String::new(),
         operators => format!("; {what}: {}", operators.join(", ")),
@@ -67,8 +67,8 @@ pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<
 }
 
 /// Stops one.
-pub(super) async fn remove(monitor: &Monitor, name: &str, printer: Printer) -> anyhow::Result<u8> {
-    monitor.remove_graph(name).await?;
+pub(super) async fn remove(monitor: &Monitor, name: &str, force: bool, printer: Printer) -> anyhow::Result<u8> {
+    monitor.remove_graph(name, force).await?;
     printer.done(&json!({"name": name}), &format!("removed: graph {name} runs no more"))?;
     Ok(DONE)
 }
