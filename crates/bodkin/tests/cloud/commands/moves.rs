@@ -6,10 +6,11 @@ use bodkin_broker::EventId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{bodkin, done, text};
+use super::{bodkin, done, started, text};
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::ports::{HeldOffset, held_offset};
 use crate::support::sse::EventStream;
@@ -114,6 +115,11 @@ impl Edge {
     fn option(&self) -> String {
         format!("--at {}={}", self.name, self.at(8440))
     }
+}
+
+/// One request of a step, which may not be answered.
+fn request(mut connection: Connection, form: &Value) {
+    let _ = connection.request("POST", "/api/v1/graphs/move", &[("Content-Type", "application/json")], Some(form.to_string().as_bytes()));
 }
 
 fn deploy(cloud: &Cloud, file: &str) {
@@ -291,6 +297,161 @@ fn what_is_not_committed_changes_nothing_whoever_is_killed() {
     wait_for_means(&[&stream(&at_press, "line-mean")], 13);
 }
 
+/// Locks the database of an edge, so that its next transaction waits.
+fn locked(edge: &Edge) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open(edge.data.path().join("bodkin.sqlite")).expect("it is there");
+    database.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    database
+}
+
+/// What has gone with the mean by the database of an edge.
+fn given(edge: &Edge) -> Option<String> {
+    let database = rusqlite::Connection::open(edge.data.path().join("bodkin.sqlite")).expect("it is there");
+    database.query_row("SELECT given FROM graph", (), |row| row.get(0)).expect("a row")
+}
+
+#[test]
+fn an_edge_that_is_killed_inside_of_its_commit_has_the_operator_or_what_goes_with_it() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let prepare = |at_press: &Cloud| {
+        let plan = step(at_press, "plan", json!({}));
+        step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    };
+    let commit = |address: SocketAddr| {
+        thread::spawn(move || {
+            let form = json!({"graph": "line", "operator": "mean", "to": "office", "step": "commit"});
+            let _ = Connection::open(address).map(|connection| request(connection, &form));
+        })
+    };
+    // In front of the transaction.
+    prepare(&at_press);
+    let lock = locked(&press);
+    let asked = commit(press.at(8440));
+    assert!(eventually(|| graph(&at_press)["moving"].is_string()), "{}", graph(&at_press));
+    at_press.kill();
+    asked.join().expect("it has ended");
+    lock.execute_batch("ROLLBACK").expect("it is let go");
+    assert_eq!(given(&press), None);
+    let at_press = press.start(&[&office]);
+    assert_eq!((place(&at_press), place(&at_office), &graph(&at_press)["moving"]), (json!("press"), json!("press"), &Value::Null));
+    // The press has no pair, so that its filter begins anew.
+    let streams = [stream(&at_press, "line-mean"), stream(&at_office, "line-mean")];
+    let before = streams[0].wait_for(5).len();
+    (6..=8).for_each(|value| publish(&at_press, value));
+    streams[0].wait_for(before + 3);
+    // Behind it.
+    prepare(&at_press);
+    let asked = commit(press.at(8440));
+    assert!(eventually(|| given(&press).is_some()), "{}", graph(&at_press));
+    at_press.kill();
+    asked.join().expect("it has ended");
+    let at_press = press.start(&[&office]);
+    assert_eq!((place(&at_press), place(&at_office)), (json!("office"), json!("press")));
+    assert!(done(&at_press, &format!("graph move mean --to office {}", office.option())).contains("moved"));
+    (9..=10).for_each(|value| publish(&at_press, value));
+    let means: Vec<f64> = streams[1].wait_for(2).iter().map(|event| event.data.parse().expect("a number")).collect();
+    assert_eq!(means, [7.5, 8.5], "of 6 to 9 and 7 to 10: what the press had is at the office");
+}
+
+#[test]
+fn an_edge_that_is_killed_before_it_hears_of_the_move_takes_what_was_made_meanwhile_when_it_is_back() {
+    let (press, office, yard) = (Edge::new("press"), Edge::new("office"), Edge::new("yard"));
+    let (at_press, at_office) = (press.start(&[&office, &yard]), office.start(&[&press, &yard]));
+    let at_yard = yard.start(&[&press, &office]);
+    at_press.register_system("sensor", 1);
+    let file = LINE.to_owned() + YARD;
+    [&at_press, &at_office, &at_yard].into_iter().for_each(|cloud| deploy(cloud, &file));
+    assert!(eventually(|| graph(&at_yard)["links"][0]["down"].is_null()), "{}", graph(&at_yard));
+    (1..=5).for_each(|value| publish(&at_press, value));
+    stream(&at_yard, "yard-twice").wait_for(5);
+    let plan = step(&at_press, "plan", json!({}));
+    let version = json!({"file": plan["file"], "release": plan["release"]});
+    step(&at_yard, "prepare", version.clone());
+    step(&at_office, "prepare", version.clone());
+    let committed = step(&at_press, "commit", json!({}));
+    step(&at_office, "finish", json!({"file": plan["file"], "handover": committed["handover"]}));
+    at_yard.kill();
+    (6..=9).for_each(|value| publish(&at_press, value));
+    assert!(done(&at_press, "graph list").contains("mean has gone to office, which has not taken it yet"));
+    let at_yard = yard.start(&[&press, &office]);
+    assert_eq!(place(&at_yard), json!("press"), "it has not heard of it");
+    let line = format!("graph move mean --to office {} {}", office.option(), yard.option());
+    assert!(done(&at_press, &line).contains("moved"));
+    assert_eq!([place(&at_press), place(&at_office), place(&at_yard)], ["office"; 3].map(Value::from));
+    (10..=12).for_each(|value| publish(&at_press, value));
+    let twice = stream(&at_yard, "yard-twice");
+    eventually(|| twice.count() >= 12);
+    let heard: Vec<f64> = heard(&[&twice]).into_values().collect();
+    assert_eq!(heard, means(12).into_iter().map(|mean| 2.0 * mean).collect::<Vec<_>>(), "{}", graph(&at_yard));
+}
+
+#[test]
+fn a_command_that_dies_is_given_again() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let line = format!("graph move mean --to office {}", office.option());
+    // In front of the commit: the office has prepared, and the press does not know.
+    let plan = step(&at_press, "plan", json!({}));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    assert!(done(&at_office, "graph list").contains("prepared for mean on office"));
+    assert!(done(&at_press, "graph list").contains("runs"));
+    (6..=7).for_each(|value| publish(&at_press, value));
+    // Inside of it.
+    let lock = locked(&press);
+    let mut command = started(&at_press, &line).stdout(std::process::Stdio::null()).spawn().expect("the binary starts");
+    assert!(eventually(|| graph(&at_press)["moving"].is_string()), "{}", graph(&at_press));
+    command.kill().expect("it runs");
+    command.wait().expect("it has ended");
+    publish(&at_press, 8);
+    lock.execute_batch("ROLLBACK").expect("it is let go");
+    assert!(eventually(|| given(&press).is_some()), "the press goes on by itself: {}", graph(&at_press));
+    let listed = || done(&at_press, "graph list");
+    assert!(eventually(|| listed().contains("mean has gone to office, which has not taken it yet")), "{}", listed());
+    assert_eq!((place(&at_press), place(&at_office)), (json!("office"), json!("press")));
+    publish(&at_press, 9);
+    assert!(done(&at_press, &line).contains("moved: mean runs on office"));
+    assert_eq!((place(&at_press), place(&at_office), &graph(&at_press)["moving"]), (json!("office"), json!("office"), &Value::Null));
+    (10..=12).for_each(|value| publish(&at_press, value));
+    wait_for_means(&[&stream(&at_press, "line-mean"), &stream(&at_office, "line-mean")], 12);
+}
+
+#[test]
+fn a_graph_of_which_an_operator_is_between_edges_is_replaced_or_removed_by_force_only() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let plan = step(&at_press, "plan", json!({}));
+    step(&at_office, "prepare", json!({"file": plan["file"], "release": plan["release"]}));
+    step(&at_press, "commit", json!({}));
+    let file = press.data.path().join("line.toml");
+    fs::write(&file, LINE).expect("written");
+    let deploy = format!("graph deploy {}", file.display());
+    for (cloud, told) in [(&at_press, "mean has gone to office, which has not taken it yet"), (&at_office, "prepared for mean on office")] {
+        for line in [deploy.as_str(), "graph remove line"] {
+            let output = bodkin(cloud, line);
+            let said = text(&output.stderr);
+            assert!(output.status.code() == Some(1) && said.contains(told) && said.contains("--force"), "{line}: {said}");
+        }
+    }
+    assert!(given(&press).is_some());
+    assert!(done(&at_press, &format!("graph move mean --to office {}", office.option())).contains("moved"));
+    (6..=8).for_each(|value| publish(&at_press, value));
+    wait_for_means(&[&stream(&at_press, "line-mean"), &stream(&at_office, "line-mean")], 8);
+    // By force the mean that is on its way is given up.
+    let plan = at_office.post("/api/v1/graphs/move", &json!({"graph": "line", "operator": "mean", "to": "press", "step": "plan"}));
+    let plan = plan.expect_status(200).json();
+    let back = |step: &str| json!({"graph": "line", "operator": "mean", "to": "press", "step": step, "file": plan["file"]});
+    at_press.post("/api/v1/graphs/move", &back("prepare")).expect_status(200);
+    at_office
+        .post("/api/v1/graphs/move", &json!({"graph": "line", "operator": "mean", "to": "press", "step": "commit"}))
+        .expect_status(200);
+    assert!(given(&office).is_some());
+    done(&at_office, &format!("{deploy} --force"));
+    assert_eq!((given(&office), &graph(&at_office)["moving"]), (None, &Value::Null));
+    done(&at_press, "graph remove line --force");
+    assert!(done(&at_press, "graph list").contains("no graphs"));
+}
+
 #[test]
 fn who_hears_the_operator_hears_it_where_it_is_then() {
     const EVENTS: u32 = 300;
@@ -349,6 +510,14 @@ fn a_move_that_cannot_be_is_refused_with_the_reason_and_changes_nothing() {
         let told = told(&at_press, &line);
         assert!(told.contains(reason), "{reason}: {told}");
     }
+    let plan =
+        at_press.post("/api/v1/graphs/move", &json!({"graph": "line", "operator": "mean", "to": "office", "step": "plan", "force": true}));
+    let plan = plan.expect_status(200).json();
+    let of_another_release = json!({"graph": "line", "operator": "mean", "to": "office", "step": "prepare", "file": plan["file"], "release": "0.0.1", "force": true});
+    let refusal = at_office.post("/api/v1/graphs/move", &of_another_release).expect_status(409).text();
+    let release = plan["release"].as_str().expect("a text");
+    assert!(refusal.contains(&format!("office is of release {release}, and the edge where the operator runs of 0.0.1")), "{refusal}");
+    assert_eq!(graph(&at_office)["moving"], Value::Null);
     deploy(&at_office, &(file.clone() + "# of another day\n"));
     let told = told(&at_press, &format!("graph move mean --to office --force {at}"));
     assert!(told.contains("office has another file of the graph line"), "{told}");
