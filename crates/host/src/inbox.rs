@@ -130,6 +130,8 @@ pub enum Message {
     Deploy {
         /// The graph.
         deployment: Box<Deployment>,
+        /// The version in front of it, of which the leader before may have left a checkpoint.
+        before: Option<Box<Deployment>>,
         /// Whether the shard has room for its topics.
         done: oneshot::Sender<Result<(), ShardError>>,
     },

@@ -473,7 +473,7 @@ impl Shard {
                 Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
                 Message::FromNodes { events, done } => self.take_from_nodes(&events, done),
                 Message::FromFleet(events) => self.take_from_fleet(*events),
-                Message::Deploy { deployment, done } => drop(done.send(self.deploy(*deployment))),
+                Message::Deploy { deployment, before, done } => drop(done.send(self.deploy(*deployment, before.map(|before| *before)))),
                 Message::Give { deployment, operator, given, done } => drop(done.send(self.give_operator(*deployment, operator, given))),
                 Message::Given { graph, is_kept, done } => {
                     self.operator_given(&graph, is_kept);

@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     leader::MIGRATION,
     accepted_event::MIGRATION,
     graph::MOVES_MIGRATION,
+    graph::PREVIOUS_MIGRATION,
 ];
 
 const SPINE: &str = "

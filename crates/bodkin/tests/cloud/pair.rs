@@ -8,6 +8,7 @@ mod graphs;
 mod guarantees;
 mod hand_over;
 mod messages;
+mod moves;
 pub mod nodes;
 mod secure;
 mod send_queue;

@@ -80,6 +80,11 @@ fn with_length(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl<'a> Checkpoint<'a> {
+    /// Of the graph's file.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
     /// Reads the head.
     pub fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);

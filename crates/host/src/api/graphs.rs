@@ -12,7 +12,9 @@ use serde_json::{Map, json};
 use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
-    graph::{DeployedGraph, EdgeLink, Gone, GraphCounts, GraphError, Inheritance, Lateness, LinkState, OperatorCounts, parse},
+    graph::{
+        DeployedGraph, EdgeLink, Gone, GraphCounts, GraphError, Inheritance, Lateness, LinkState, OperatorCounts, note_at_work, parse,
+    },
     request::{Method, Request},
     shared,
     topics::Declarer,
@@ -151,14 +153,15 @@ impl Api {
         if let Err(error) = self.graphs.check(&declared, Lateness::Refused) {
             return not_deployed(&error);
         }
-        let graph = match self.graphs.deploy(declared, Declarer::Operator, None).await {
-            Ok(graph) => graph,
+        let (graph, at_work) = match self.graphs.deploy(declared, Declarer::Operator, None).await {
+            Ok(deployed) => deployed,
             Err(why) => return Answer::problem(503, &format!("The graph does not run: {why}.")),
         };
         let kept = name.clone();
         match self.store.write(move |draft| draft.deploy_graph(&kept, &form.file), |_, ()| ()).await {
             Ok(()) => {
                 self.graphs.moves().note_gone(&name, None);
+                tokio::spawn(note_at_work(self.store.clone(), graph.clone(), at_work));
                 Answer::json(201, &self.graph_view(&graph))
             }
             Err(error) => {

@@ -40,8 +40,11 @@ pub enum DeployError {
     Ended,
 }
 
-/// A graph that was handed to the shard, and what it will say of it.
-type Started = (Arc<DeployedGraph>, oneshot::Receiver<Result<(), ShardError>>);
+/// Told when a graph is at work, so that nothing of what was before is needed any more ([`Deployment::tell_at_work`]).
+pub type AtWork = oneshot::Receiver<()>;
+
+/// A graph that was handed to the shard, what it will say of it, and when it is at work.
+type Started = (Arc<DeployedGraph>, oneshot::Receiver<Result<(), ShardError>>, AtWork);
 
 /// Deploys graphs.
 pub struct Deployer {
@@ -132,18 +135,31 @@ impl Deployer {
         self.table.all().values().try_for_each(|other| self.check_other(declared, other))
     }
 
-    /// Starts a graph that was checked, with what has come with an operator from another host; the shard has it run when it comes to it, and says whether it has room.
-    pub fn start(&self, declared: DeclaredGraph, declarer: Declarer, brought: Option<Handover>) -> Result<Started, DeployError> {
-        let (graph, mut deployment) = self.make(declared, declarer)?;
+    /// Starts a graph that was checked, with what has come with an operator from another host; the shard has it run when it comes to it, and says whether it has room. Where the leader before has left a
+    /// checkpoint of the version `before`, that one goes on from there, and this one takes its place.
+    pub fn start(
+        &self,
+        declared: DeclaredGraph,
+        before: Option<DeclaredGraph>,
+        declarer: Declarer,
+        brought: Option<Handover>,
+    ) -> Result<Started, DeployError> {
+        let before = before.map(|before| self.make(before, declarer)).transpose()?;
+        let before = before.map(|(graph, deployment, _)| {
+            // So that the links which both have are the same.
+            self.table.insert(graph);
+            Box::new(deployment)
+        });
+        let (graph, mut deployment, at_work) = self.make(declared, declarer)?;
         brought.into_iter().for_each(|handover| deployment.bring(handover));
         let (done, told) = oneshot::channel();
-        self.inbox.post(Message::Deploy { deployment: Box::new(deployment), done });
+        self.inbox.post(Message::Deploy { deployment: Box::new(deployment), before, done });
         self.table.insert(graph.clone());
-        Ok((graph, told))
+        Ok((graph, told, at_work))
     }
 
     /// Makes a graph that was checked, with its threads.
-    fn make(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<(Arc<DeployedGraph>, Deployment), DeployError> {
+    fn make(&self, declared: DeclaredGraph, declarer: Declarer) -> Result<(Arc<DeployedGraph>, Deployment, AtWork), DeployError> {
         let epoch = self.pair.as_ref().map_or(0, |pair| pair.leadership().epoch().0);
         // No two deployments of an epoch begin at the same time.
         let keys = self.keys.for_deployment(epoch, control::now().unix_nanos());
@@ -152,7 +168,7 @@ impl Deployer {
         let states = before.as_ref().map(|before| Inheritance::of(&declared.file, &before.file));
         let links = links(EdgeLink::of(&declared.file, &self.inbox), before.as_ref().map_or(&[], |before| &before.links));
         let graph = Arc::new(DeployedGraph { declarer, file: declared.file, counts, links: links.clone(), states });
-        let deployment = Deployment::start(
+        let mut deployment = Deployment::start(
             &graph.file,
             &keys,
             graph.counts.clone(),
@@ -161,7 +177,9 @@ impl Deployer {
             &self.inbox,
             &self.table,
         )?;
-        Ok((graph, deployment))
+        let (tells, at_work) = oneshot::channel();
+        deployment.tell_at_work(tells);
+        Ok((graph, deployment, at_work))
     }
 
     /// Has a graph that was checked run, in the place of the one of its name, with what has come with an operator from another host.
@@ -170,11 +188,11 @@ impl Deployer {
         declared: DeclaredGraph,
         declarer: Declarer,
         brought: Option<Handover>,
-    ) -> Result<Arc<DeployedGraph>, DeployError> {
+    ) -> Result<(Arc<DeployedGraph>, AtWork), DeployError> {
         let before = self.table.get(&declared.file.graph.name);
-        let (graph, told) = self.start(declared, declarer, brought)?;
+        let (graph, told, at_work) = self.start(declared, None, declarer, brought)?;
         match told.await {
-            Ok(Ok(())) => Ok(graph),
+            Ok(Ok(())) => Ok((graph, at_work)),
             Ok(Err(error)) => {
                 match before {
                     Some(before) => self.table.insert(before),
@@ -188,13 +206,13 @@ impl Deployer {
 
     /// Has a graph without an operator be ready in the place of the one with it; gives what goes with the operator, when nothing is under way any more. Nothing has changed before
     /// [`Self::given`] says so.
-    pub async fn give(&self, declared: DeclaredGraph, operator: &str) -> Result<(Arc<DeployedGraph>, Handover), DeployError> {
-        let (graph, deployment) = self.make(declared, Declarer::Operator)?;
+    pub async fn give(&self, declared: DeclaredGraph, operator: &str) -> Result<(Arc<DeployedGraph>, Handover, AtWork), DeployError> {
+        let (graph, deployment, at_work) = self.make(declared, Declarer::Operator)?;
         let ((done, told), (given, awaited)) = (oneshot::channel(), oneshot::channel());
         self.inbox.post(Message::Give { deployment: Box::new(deployment), operator: operator.to_owned(), given, done });
         told.await.map_err(|_| DeployError::Ended)??;
         match tokio::time::timeout(GIVING_MAX, awaited).await {
-            Ok(Ok(handover)) => Ok((graph, handover)),
+            Ok(Ok(handover)) => Ok((graph, handover, at_work)),
             Ok(Err(_)) => Err(DeployError::Ended),
             Err(_) => {
                 self.given(&graph, false).await;

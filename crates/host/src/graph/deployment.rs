@@ -27,6 +27,7 @@ use bodkin_operators::{
     file::{GraphFile, Recipe},
     text::Forms,
 };
+use tokio::sync::oneshot;
 
 use self::{checkpoint::Saved, held::Held};
 pub use self::{
@@ -88,6 +89,8 @@ pub struct Deployment {
     sources: Vec<String>,
     /// What has come with an operator from another host.
     brought: Option<Handover>,
+    /// Told when nothing of what was before is needed any more.
+    at_work: Option<oneshot::Sender<()>>,
     /// Its edges as systems that are registered here: publishers of other edges count as those.
     edges: Vec<Option<SystemName>>,
     own_edge: usize,
@@ -144,6 +147,7 @@ impl Deployment {
             held: Held::default(),
             sources: sources(file),
             brought: None,
+            at_work: None,
             edges: file.fetched.edges.iter().map(|name| SystemName::parse(name).ok()).collect(),
             own_edge: file.fetched.own,
             own_edge_name: file.fetched.edges.get(file.fetched.own).cloned().unwrap_or_default(),
@@ -203,6 +207,19 @@ impl Deployment {
         let edge = self.edges.get(origin.edge.index()).and_then(Option::as_ref);
         let system = edge.and_then(|edge| snapshot.systems_with(edge).next());
         system.map_or(SystemId(publisher.0.cast_signed()), |system| system.id)
+    }
+
+    /// Tells whoever waits for it when the graph is at work: without a pair when it runs, in one when the Backup goes on from where it is, or will not.
+    pub fn tell_at_work(&mut self, at_work: oneshot::Sender<()>) {
+        self.at_work = Some(at_work);
+    }
+
+    /// It is.
+    pub fn is_at_work(&mut self) {
+        if let Some(at_work) = self.at_work.take() {
+            // Who has been given up waits no more.
+            let _ = at_work.send(());
+        }
     }
 
     /// What it runs.

@@ -12,8 +12,9 @@ use std::{
 
 use bodkin_broker::graph::{handover::Handover, placement::KEPT_MAX};
 use bodkin_operators::{base64, file::GraphFile};
+use bodkin_store::Store;
 
-use super::{DeclaredGraph, Deployer, EdgeLink, LinkState, deployment::hears};
+use super::{AtWork, DeclaredGraph, DeployedGraph, Deployer, EdgeLink, LinkState, deployment::hears};
 
 /// How long links may take until they are up.
 const LINKS_UP_MAX: Duration = Duration::from_secs(3);
@@ -172,6 +173,17 @@ impl Drop for Links {
     fn drop(&mut self) {
         self.0.iter().for_each(|link| link.end());
     }
+}
+
+/// Notes in the database that a version is at work, when it is: what was kept for it there is not needed any more.
+pub async fn note_at_work(store: Store, graph: Arc<DeployedGraph>, at_work: AtWork) {
+    // A graph that has ended before is not.
+    if at_work.await.is_err() {
+        return;
+    }
+    let (name, file) = (graph.file.graph.name.clone(), graph.file.text.clone());
+    let noted = store.write(move |draft| draft.is_at_work(&name, &file), |_, ()| ()).await;
+    noted.unwrap_or_else(|error| tracing::error!(%error, "it is not noted that a graph is at work"));
 }
 
 /// What goes with an operator as a text, for JSON and the database.

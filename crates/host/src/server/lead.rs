@@ -155,7 +155,7 @@ impl Lead {
     async fn deploy_graphs(&self) -> Result<(), StartError> {
         for declared in self.config.graphs.graphs() {
             // The shard answers when it runs.
-            let _ = self.graphs.start(declared.clone(), Declarer::Configuration, None).map_err(StartError::Graph)?;
+            let _ = self.graphs.start(declared.clone(), None, Declarer::Configuration, None).map_err(StartError::Graph)?;
         }
         for text in self.store.read(|draft| draft.deployed_graphs()).await? {
             if let Err(error) = self.deploy_again(&text).await? {
@@ -186,20 +186,16 @@ impl Lead {
             self.graphs.moves().note_gone(&name, Some(Gone { operator: given.operator, to }));
         }
         let taken = moves.taken.as_deref().and_then(graph::handover_of);
-        let is_taken = taken.is_some();
-        let told = match self.graphs.start(declared, Declarer::Operator, taken) {
-            Ok((_, told)) => told,
+        let is_pending = moves.taken.is_some() || moves.previous.is_some();
+        // Only a Backup has had checkpoints; one of a version that does not fit any more is of no use.
+        let before = moves.previous.filter(|_| self.config.pair.is_some()).and_then(|text| graph::parse(&text).ok());
+        let before = before.and_then(|file| self.graphs.declared(file, Lateness::Told).ok());
+        let (graph, at_work) = match self.graphs.start(declared, before, Declarer::Operator, taken) {
+            Ok((graph, _, at_work)) => (graph, at_work),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        // The shard answers when it runs, which may be behind this.
-        if is_taken {
-            let store = self.store.clone();
-            tokio::spawn(async move {
-                if matches!(told.await, Ok(Ok(()))) {
-                    let noted = store.write(move |draft| draft.is_at_work(&name), |_, ()| ()).await;
-                    noted.unwrap_or_else(|error| tracing::error!(%error, "it is not noted that an operator is at work"));
-                }
-            });
+        if is_pending {
+            tokio::spawn(graph::note_at_work(self.store.clone(), graph, at_work));
         }
         Ok(Ok(()))
     }

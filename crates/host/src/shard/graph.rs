@@ -170,8 +170,15 @@ impl Results {
 }
 
 impl Shard {
-    /// Has a graph run from now on.
-    pub(super) fn deploy(&mut self, deployment: Deployment) -> Result<(), ShardError> {
+    /// Has a graph run from now on. Where the leader before has left a checkpoint of the version `before`, that one goes on from there, and this one takes its place.
+    pub(super) fn deploy(&mut self, deployment: Deployment, before: Option<Deployment>) -> Result<(), ShardError> {
+        if let Some(mut before) = before {
+            if self.awaits(&before) {
+                self.deploy(before, None)?;
+            } else {
+                deployment.spare(&mut before);
+            }
+        }
         let new = self.with_topics(deployment)?;
         match self.graphs.named(&new.deployment.graph().name) {
             Some(at) => self.succeed(at, Successor::certain(new)),
@@ -196,11 +203,18 @@ impl Shard {
     }
 
     fn graph_begins(&mut self, at: usize) {
-        self.begin_keeping(at);
+        let has_gone_on = self.begin_keeping(at);
         self.graphs.list_readers();
         let now_ns = self.clock.utc_ns_of(self.clock.broker());
-        let deployment = &mut self.graphs.deployed[at].deployment;
-        deployment.take_over(now_ns);
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+        if has_gone_on {
+            deployment.has_taken_over();
+        } else {
+            deployment.take_over(now_ns);
+        }
+        if has_gone_on || keeping.is_none() {
+            deployment.is_at_work();
+        }
         deployment.fetch();
     }
 

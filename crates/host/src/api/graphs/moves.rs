@@ -11,6 +11,8 @@
 //!
 //! `docs/design/graphs.md` says what a crash at each of them leaves.
 
+use std::time::Duration;
+
 use bodkin_broker::graph::{
     OperatorId, Source,
     handover::Handover,
@@ -22,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::{Api, not_deployed, not_stored, with_mistakes};
 use crate::{
     answer::Answer,
-    graph::{DeclaredGraph, DeployedGraph, Gone, Lateness, handover_of, handover_text, parse},
+    graph::{DeclaredGraph, DeployedGraph, Gone, Lateness, handover_of, handover_text, note_at_work, parse},
     limits::Limits,
     request::Request,
     shared,
@@ -31,6 +33,8 @@ use crate::{
 
 /// Hosts between which operators move are of one release.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
+/// How long an edge that has the new version waits until that is at work before it says so.
+const AT_WORK_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a step beside the file and what goes with the operator: names and braces.
 const STEP_WORDS_BYTES: usize = 4096;
 
@@ -215,7 +219,7 @@ impl Api {
         // What this edge needs of the operator from now on it hears before anything is made there.
         self.graphs.prepare(declared.clone(), &form.operator, &form.to).await.map_err(|error| conflict(error.to_string()))?;
         let given = self.graphs.give(declared, &form.operator).await;
-        let (graph, handover) = given.map_err(|why| {
+        let (graph, handover, at_work) = given.map_err(|why| {
             self.graphs.let_go(&form.graph, None);
             conflict(why.to_string())
         })?;
@@ -234,6 +238,7 @@ impl Api {
         self.graphs.given(&graph, stored.is_ok()).await;
         self.graphs.let_go(&form.graph, None);
         stored.map_err(|error| not_stored(&error))?;
+        tokio::spawn(note_at_work(self.store.clone(), graph, at_work));
         Ok(answer(text))
     }
 
@@ -270,11 +275,10 @@ impl Api {
         stored.await.map_err(|error| not_stored(&error))?;
         let deployed = self.graphs.deploy(prepared.declared.clone(), Declarer::Operator, brought).await;
         self.graphs.let_go(&form.graph, None);
-        deployed.map_err(|why| Answer::problem(503, &format!("The graph does not run: {why}.")))?;
-        if comes_here {
-            let name = form.graph.clone();
-            self.store.write(move |draft| draft.is_at_work(&name), |_, ()| ()).await.map_err(|error| not_stored(&error))?;
-        }
+        let (graph, at_work) = deployed.map_err(|why| Answer::problem(503, &format!("The graph does not run: {why}.")))?;
+        let noted = tokio::spawn(note_at_work(self.store.clone(), graph, at_work));
+        // A move that follows finds it noted; where a Backup takes longer to have the graph, what it needs is kept until then.
+        let _ = tokio::time::timeout(AT_WORK_MAX, noted).await;
         Ok(done(String::new()))
     }
 

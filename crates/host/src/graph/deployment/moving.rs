@@ -61,6 +61,11 @@ impl Deployment {
         self.brought = Some(handover);
     }
 
+    /// It has that already, by a checkpoint.
+    pub fn has_taken_over(&mut self) {
+        self.brought = None;
+    }
+
     /// Goes on with what has come with an operator, if something has.
     pub fn take_over(&mut self, now_ns: u64) {
         let Some(Handover { operator, state, inputs, taken, .. }) = self.brought.take() else { return };

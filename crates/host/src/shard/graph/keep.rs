@@ -13,7 +13,7 @@ use bodkin_broker::{
 
 use super::{Deployed, Graphs};
 use crate::{
-    graph::GraphCounts,
+    graph::{Deployment, GraphCounts},
     shard::{Receiver, Shard},
 };
 
@@ -196,11 +196,19 @@ impl Shard {
         made.ok().map(|(_, key)| key)
     }
 
-    /// Has a graph that was just deployed be covered, if this is a node of a pair; goes on from the checkpoint that is there of it.
-    pub(super) fn begin_keeping(&mut self, at: usize) {
+    /// Whether the leader before has left a checkpoint of this graph, from the same file.
+    pub(super) fn awaits(&self, deployment: &Deployment) -> bool {
+        let awaited = self.graphs.checkpoints.awaited.get(&*deployment.graph().name);
+        let checkpoint = awaited.and_then(|awaited| Checkpoint::read(&awaited.checkpoint).ok());
+        checkpoint.is_some_and(|checkpoint| checkpoint.digest() == deployment.digest())
+    }
+
+    /// Has a graph that was just deployed be covered, if this is a node of a pair; goes on from the checkpoint that is there of it, and says whether it does.
+    pub(super) fn begin_keeping(&mut self, at: usize) -> bool {
         if self.primary.is_none() {
-            return;
+            return false;
         }
+        let mut has_gone_on = false;
         let name = self.graphs.deployed[at].deployment.graph().name.clone();
         let mut cover = self.cover_of(at);
         let awaited = self.graphs.checkpoints.awaited.remove(&*name);
@@ -212,7 +220,12 @@ impl Shard {
                 .map_err(Into::into)
                 .and_then(|checkpoint| deployment.go_on_from(now_ns, &checkpoint, &mut cover));
             match gone_on {
-                Ok(()) => tracing::info!(graph = name, bytes = checkpoint.len(), "a graph goes on where the leader before had it"),
+                Ok(()) => {
+                    has_gone_on = true;
+                    // An operator that goes to another host later takes along how far it had come at the leader before, too.
+                    cover.taken().for_each(|taken| deployment.carried().take(&taken));
+                    tracing::info!(graph = name, bytes = checkpoint.len(), "a graph goes on where the leader before had it");
+                }
                 Err(error) => tracing::error!(graph = name, %error, "a graph begins anew: its checkpoint is of no use"),
             }
         }
@@ -223,6 +236,7 @@ impl Shard {
         self.let_graphs_go();
         self.carry_out_now();
         self.count_subscriptions();
+        has_gone_on
     }
 
     /// Subscribes a graph to those suppliers of which events are kept for it. Where they have been kept for it already it is brought what it has not had.
@@ -339,6 +353,7 @@ impl Shard {
             let Some(keeping) = &mut self.graphs.deployed[at].keeping else { continue };
             if keeping.is_too_large || is_out {
                 keeping.cover.let_go(&mut told);
+                self.graphs.deployed[at].deployment.is_at_work();
                 self.acknowledge_suppliers(at, &mut told);
             }
         }
@@ -425,6 +440,7 @@ impl Shard {
         let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
         GraphCounts::one(&deployment.counts().checkpoints);
         keeping.as_mut().expect("it was just found").cover.arrived(&mut told);
+        deployment.is_at_work();
         self.acknowledge_suppliers(at, &mut told);
         self.graphs.checkpoints.told = told;
     }

@@ -61,7 +61,11 @@ impl Shard {
         tracing::info!(graph = before.deployment.graph().name, "a graph has taken the place of the one before");
         self.succeed_keeping(at, before);
         self.graphs.list_readers();
-        self.graphs.deployed[at].deployment.fetch();
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+        if keeping.is_none() {
+            deployment.is_at_work();
+        }
+        deployment.fetch();
         self.supply_held(at);
     }
 
