@@ -15,6 +15,8 @@ export interface Trouble {
 const FREE_BYTES_MIN = 64 * 1024 * 1024;
 /** By how much clocks of nodes that share a database may differ from its clock, as in the alert BodkinClockDiffers. */
 const CLOCK_DIFFERENCE_S_MAX = 1;
+/** For how long what goes between nodes beside the snapshot may not get through, as in the alerts BodkinCertificatesHeldUp and BodkinAuditNotCopied. */
+const EXCHANGE_AGE_S_MAX = 10;
 /** Before its end a certificate is to be looked at: it was due for renewal long ago. As in the alert BodkinCertificateEnds. */
 const CERTIFICATE_LEFT_S_MIN = 14 * 86_400;
 
@@ -31,6 +33,12 @@ const isOver = (name: string, most: number, words: (value: number) => string): T
 const is = (name: string, words: (value: number) => string): Trouble => isOver(name, 0, words);
 /** Where the number is told at all, and says no. */
 const isNot = (name: string, words: (numbers: Numbers) => string): Trouble => ({ of: [name], says: (numbers) => (numbers[name] === 0 ? words(numbers) : null) });
+
+/** It does not get through though the database is reached: that it is not is a trouble of its own. */
+const heldUp = (name: string, words: (age: string) => string): Trouble => ({
+    of: [name, "bodkin_database_connected"],
+    says: (numbers) => (numbers["bodkin_database_connected"] !== 0 && value(numbers, name) > EXCHANGE_AGE_S_MAX ? words(seconds(value(numbers, name))) : null),
+});
 
 const disk: Trouble = {
     of: ["bodkin_data_free_bytes", "bodkin_event_log_max_bytes", "bodkin_event_log_bytes"],
@@ -64,6 +72,8 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_nodes_silent", (value) => `${some(value, "node of this cloud is silent", "nodes of this cloud are silent")}: see below which, and look whether they run and reach the database.`),
     isNot("bodkin_node_events_connected", () => "NATS is not reached, or its stream takes or gives nothing: live subscribers hear only what is published at their own node. Look whether it runs, and is reached from there."),
     isOver("bodkin_database_clock_difference_seconds", CLOCK_DIFFERENCE_S_MAX, (value) => `This node's clock differs from the shared database's by ${digits(value)} s, and what ends at some time ends there at another: have both machines keep time.`),
+    heldUp("bodkin_certificate_exchange_age_seconds", (age) => `Certificates have not gone from node to node for ${age}: what is revoked at one counts on at others. The log says why.`),
+    heldUp("bodkin_audit_copy_age_seconds", (age) => `The other nodes have not seen for ${age} what this one's audit log says: its own files have it, and the log says why.`),
     is("bodkin_audit_suspended", () => "The audit log cannot be written: changes are refused."),
     is("bodkin_event_log_suspended", () => "The event log keeps nothing: the disk takes nothing."),
     disk,
@@ -78,6 +88,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_guarantee_suspended", () => "Deadlines are not guaranteed just now: below is why."),
     is("bodkin_backup_far", () => "Replicas take longer to the Backup than was admitted with."),
     is("bodkin_nodes_other_release", (value) => `${some(value, "node of this cloud runs another release", "nodes of this cloud run another release")} than this one: bring them to the same one.`),
+    is("bodkin_database_setbacks_total", (value) => `The shared database was found without commits that had been shown, ${some(value, "time", "times")} since the start: what was answered in them is lost. The log says which.`),
     is("bodkin_audit_lost_total", (value) => `${some(value, "entry of the audit log was lost", "entries of the audit log were lost")} since the start.`),
     is("bodkin_fleet_lost_total", (value) => `${some(value, "event was lost for the fleet", "events were lost for the fleet")} since the start: the event log did not keep them until they were forwarded.`),
     is("bodkin_fleet_lost_by_stream_total", (value) => `${some(value, "event was lost by the fleet's stream", "events were lost by the fleet's stream")} since the start, which had acknowledged them.`),

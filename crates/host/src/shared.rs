@@ -19,14 +19,28 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Numbers of the metrics that stand at some value.
 pub fn gauges(standing: &Standing) -> Vec<(&'static str, &'static str, u64)> {
-    let Standing { number, away, staleness, is_keeper, nodes, .. } = standing;
-    let staleness_ns = staleness.map_or(0, |staleness| u64::try_from(staleness.as_nanos()).unwrap_or(u64::MAX));
+    let Standing { number, away, staleness, is_keeper, nodes, certificates_exchanged, audit_copied, .. } = standing;
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let staleness_ns = staleness.map_or(0, ns);
     let mut gauges = vec![
         ("bodkin_database_connected", "1 while the shared database is reached.", u64::from(away.is_none())),
         ("bodkin_database_commit", "The last commit of the shared database that this node shows.", number.unsigned_abs()),
         ("bodkin_database_staleness_seconds", "From another node's last commit to its reading here, by the server's clock.", staleness_ns),
         ("bodkin_database_keeper", "1 at the node that does what is to be done once in the cloud.", u64::from(*is_keeper)),
     ];
+    let exchanges = [
+        (
+            "bodkin_certificate_exchange_age_seconds",
+            "Since lines of certificates last went to the other nodes and came from them; about 1 while they do.",
+            certificates_exchanged,
+        ),
+        (
+            "bodkin_audit_copy_age_seconds",
+            "Since the copy of this node's audit log in the shared database last had all of it; about 1 while it follows.",
+            audit_copied,
+        ),
+    ];
+    gauges.extend(exchanges.into_iter().filter_map(|(name, help, age)| age.map(|age| (name, help, ns(age)))));
     gauges.extend(nodes.iter().flat_map(|nodes| counted(nodes, away.is_some())));
     gauges
 }
@@ -57,8 +71,15 @@ fn counted(nodes: &Nodes, is_away: bool) -> [(&'static str, &'static str, u64); 
 }
 
 /// Numbers of the metrics that are counted since the start.
-pub fn counters(standing: &Standing) -> [(&'static str, &'static str, u64); 1] {
-    [("bodkin_database_losses_total", "Times that the shared database was not reached any more.", standing.losses)]
+pub fn counters(standing: &Standing) -> [(&'static str, &'static str, u64); 2] {
+    [
+        ("bodkin_database_losses_total", "Times that the shared database was not reached any more.", standing.losses),
+        (
+            "bodkin_database_setbacks_total",
+            "Times that the shared database was found without commits that this node had shown: what was answered in them is lost.",
+            standing.setbacks,
+        ),
+    ]
 }
 
 /// What `/readyz` says while the database is away: what was read last is served, so the node stays ready.

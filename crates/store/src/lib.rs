@@ -60,7 +60,7 @@ use crate::{
     database::Database,
     following::{Following, Reporter},
     replication::Outlet,
-    shared::{AuditCopy, DatabasePlace, NodePlace, Shared, Standing},
+    shared::{AuditCopy, DatabasePlace, Exchange, NodePlace, Shared, Standing},
     writer::Order,
 };
 
@@ -135,6 +135,13 @@ impl Store {
         match &self.source {
             Source::File(_) => None,
             Source::Shared(shared) => Some(shared.standing()),
+        }
+    }
+
+    /// Tells that something beside the snapshot has got through to the other nodes, or is about to for the first time ([`Standing`]).
+    pub fn exchanged(&self, what: Exchange) {
+        if let Source::Shared(shared) = &self.source {
+            shared.exchanged(what);
         }
     }
 

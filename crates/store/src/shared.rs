@@ -26,6 +26,7 @@ use bodkin_arrowhead::snapshot::Snapshot;
 use tokio::sync::{mpsc, watch};
 
 pub(crate) use self::change::Touched;
+use self::change::{Commit, Shown};
 pub use self::{
     audit_line::{AUDIT_LINES_KEPT, AuditCopy, NodeChain, NodeEntries, NodeEntry, audit_at, audit_chains_at},
     certificate_line::{CertificateLine, NewLine, NotBrought},
@@ -33,7 +34,7 @@ pub use self::{
     migrate::{MigrateError, Migrated, migrate},
     node::{NodePlace, NodeRow, Nodes, SILENT_AFTER},
     place::{DatabasePlace, NoPlace, Secrecy},
-    standing::Standing,
+    standing::{Exchange, Standing},
 };
 use self::{session::Session, standing::Standings, writer::Writer};
 use crate::{
@@ -54,8 +55,8 @@ pub(crate) struct Shared {
     node: String,
     /// Drawn once for the database: 32 hexadecimal digits.
     cloud: String,
-    /// The last commit that the published snapshot has. Held while one is published.
-    number: Mutex<i64>,
+    /// What the published snapshot shows. Held while one is published.
+    shown: Mutex<Shown>,
     snapshot: Arc<ArcSwap<Snapshot>>,
     standings: Standings,
     /// Told when the account of certificates may have new lines.
@@ -73,37 +74,33 @@ impl Shared {
         Session::connect(&self.place, &self.node, role)
     }
 
-    /// The published snapshot, and the last commit that is in it.
-    fn published(&self) -> (i64, Snapshot) {
-        let number = self.number();
-        (*number, Snapshot::clone(&self.snapshot.load()))
+    /// The published snapshot, and what it shows.
+    fn published(&self) -> (Shown, Snapshot) {
+        let shown = self.shown();
+        (*shown, Snapshot::clone(&self.snapshot.load()))
     }
 
     /// Publishes a snapshot, unless a later one is published already.
-    fn publish(&self, number: i64, snapshot: Snapshot) {
-        let mut published = self.number();
-        if number > *published {
-            *published = number;
+    fn publish(&self, shown: Shown, snapshot: Snapshot) {
+        let mut published = self.shown();
+        if shown > *published {
+            *published = shown;
             self.snapshot.store(Arc::new(snapshot));
         }
     }
 
-    /// Publishes what was read behind `from`, unless somebody has published meanwhile. A database that was put back to an earlier state is published too.
-    fn publish_from(&self, from: i64, number: i64, snapshot: Snapshot) {
-        let mut published = self.number();
-        if *published == from || number > *published {
-            *published = number;
-            self.snapshot.store(Arc::new(snapshot));
-        }
-    }
-
-    fn number(&self) -> MutexGuard<'_, i64> {
-        self.number.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How this node stands with the database.
     pub(crate) fn standing(&self) -> Standing {
         self.standings.told()
+    }
+
+    /// Something beside the snapshot has got through, or is about to for the first time.
+    pub(crate) fn exchanged(&self, what: Exchange) {
+        self.standings.exchanged(what);
     }
 
     /// What this node is called, and its cloud.
@@ -210,13 +207,14 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
         Some(Secrecy::Verified) | None => {}
     }
     let cloud = session.one("SELECT cloud FROM shared", ()).map_err(|error| refused(&error))?.unwrap_or_default();
-    let (number, snapshot) = begin(&session).map_err(|error| refused(&error))?;
+    let (commit, snapshot) = begin(&session).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
     let (standings, certificates) = (Standings::default(), watch::Sender::new(()));
     let (reader, copier) = (Mutex::default(), Mutex::default());
-    let (number, place, place_told) = (Mutex::new(number), place.clone(), OnceLock::new());
+    let shown = Mutex::new(Shown { setbacks: 0, commit });
+    let (place, place_told) = (place.clone(), OnceLock::new());
     let shared =
-        Arc::new(Shared { place, node, cloud, number, snapshot: snapshot.clone(), standings, certificates, place_told, reader, copier });
+        Arc::new(Shared { place, node, cloud, shown, snapshot: snapshot.clone(), standings, certificates, place_told, reader, copier });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());
@@ -228,7 +226,7 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
 }
 
 /// Listens first, so that nothing that is committed behind the reading is missed.
-fn begin(session: &Session) -> DatabaseResult<(i64, Snapshot)> {
+fn begin(session: &Session) -> DatabaseResult<(Commit, Snapshot)> {
     follower::listen(session)?;
     session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     let read = change::read_all(session)?;

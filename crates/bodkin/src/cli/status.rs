@@ -179,7 +179,10 @@ fn cloud(overview: &NodeOverview) -> String {
 }
 
 fn pair(numbers: &BTreeMap<String, f64>) -> String {
-    let Some(epoch) = numbers.get("bodkin_pair_epoch") else { return "none: a cloud by itself".to_owned() };
+    let Some(epoch) = numbers.get("bodkin_pair_epoch") else {
+        let is_one_of_several = numbers.contains_key("bodkin_database_connected");
+        return if is_one_of_several { "none: one of several nodes" } else { "none: a cloud by itself" }.to_owned();
+    };
     let backup = if number(numbers, "bodkin_pair_protected") > 0.0 { "the Backup is in sync" } else { "WITHOUT a Backup" };
     let witness = match numbers.get("bodkin_pair_witness_connected") {
         None => "no witness",

@@ -29,7 +29,7 @@ fn secrecy(place: &DatabasePlace) -> Option<Finding> {
 }
 
 fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
-    let Look { server, version, version_known, may_make, nodes, unsafe_settings, .. } = match looked {
+    let Look { server, version, version_known, may_make, nodes, unsafe_settings, awaits_standby, .. } = match looked {
         Ok(look) => look,
         Err(why) => {
             let advice = "see that the server runs and is reached from here, and that user, password, database and rights are right (docs/how-to/several-nodes.md)";
@@ -55,6 +55,10 @@ fn judge(place: &DatabasePlace, looked: Result<Look, String>) -> Finding {
             let told = format!("{told}; {} is off, so that a crash of its machine loses what was answered", unsafe_settings.join(" and "));
             Finding::warning(CHECK, told, "switch it on in postgresql.conf")
         }
+        _ if place.hosts() > 1 && !awaits_standby => {
+            let told = format!("{told}; it acknowledges what no standby has yet, so that a fail-over loses what was answered");
+            Finding::warning(CHECK, told, "name the standbys in synchronous_standby_names (docs/how-to/several-nodes.md)")
+        }
         None => Finding::ok(CHECK, format!("{told}; it is empty, and the first bodkin up makes the tables")),
         Some(version) => Finding::ok(CHECK, format!("{told}; its tables are of version {version}")),
     }
@@ -75,7 +79,11 @@ mod tests {
             cloud: None,
             nodes: 2,
             unsafe_settings: Vec::new(),
+            awaits_standby: false,
         };
+        let pair = DatabasePlace::parse("postgres://bodkin:secret@db1,db2/cloud").unwrap();
+        assert!(judge(&pair, Ok(good.clone())).found.contains("no standby has yet"));
+        assert_eq!(judge(&pair, Ok(Look { awaits_standby: true, ..good.clone() })).verdict, Verdict::Ok);
         let cases = [
             (Ok(good.clone()), Verdict::Ok, "2 nodes"),
             (Ok(Look { version: None, ..good.clone() }), Verdict::Ok, "empty"),

@@ -66,6 +66,18 @@ fn any_node_shows_and_verifies_what_all_were_asked() {
     let tail = String::from_utf8_lossy(&tail.stdout).into_owned();
     assert!(tail.contains(&format!("{name} ")) && tail.contains("sponge"), "{tail}");
 
+    // What does not get through is told, and comes when it does.
+    server.sql("cloud", "ALTER TABLE bodkin.audit_line RENAME TO elsewhere");
+    change(&one, "pipe");
+    let status = || {
+        let told = bodkin(&format!("status --monitor {}", one.address(System::Monitor)), &server);
+        String::from_utf8_lossy(&told.stdout).into_owned()
+    };
+    eventually(|| status().contains("what this one's audit log says"), status);
+    server.sql("cloud", "ALTER TABLE bodkin.elsewhere RENAME TO audit_line");
+    eventually(|| !status().contains("what this one's audit log says"), status);
+    eventually(|| changes(&one, "all") == 4, || one.stderr());
+
     // It comes back, and its log goes on; one that is begun anew is another one.
     let two = node(places[1].path(), &server);
     change(&two, "valve");
@@ -75,7 +87,7 @@ fn any_node_shows_and_verifies_what_all_were_asked() {
     std::fs::remove_dir_all(places[1].path().join("audit")).expect("it is there");
     let two = node(places[1].path(), &server);
     change(&two, "pump");
-    eventually(|| changes(&one, &name) == 1 && changes(&one, "all") == 5, || chains(&one).to_string());
+    eventually(|| changes(&one, &name) == 1 && changes(&one, "all") == 6, || chains(&one).to_string());
     assert_eq!(list(&chains(&one), "/data").len(), 3);
 
     // Whoever changes a copy is found out.

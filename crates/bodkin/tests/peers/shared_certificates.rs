@@ -146,7 +146,67 @@ fn a_certificate_is_issued_and_revoked_at_any_node_of_a_shared_database() {
     operator(&two, "POST", &format!("/api/v1/certificates/{}/revoke", identity.certificate().serial_text()), None).expect_status(200);
     let three = node(places[2].path(), Some(&server)).start();
     Client::new(Some(&identity)).refused(&three, System::ServiceRegistry);
+    // What does not get through is told, and comes when it does.
+    let age = || {
+        let metrics = operator(&two, "GET", "/metrics", None).text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("bodkin_certificate_exchange_age_seconds "));
+        line.and_then(|age| age.parse::<f64>().ok()).expect("it is told")
+    };
+    let secret = grant(&one, "pump-*");
+    let of_pump = self::identity(&onboard(&one, &secret, "pump-1").expect_status(201)).certificate().serial_text();
+    eventually(|| told(&two, &of_pump)["state"] == "valid" && age() < 5.0, || two.stderr());
+    server.sql("cloud", "ALTER TABLE bodkin.certificate_line RENAME TO elsewhere");
+    onboard(&one, &secret, "pump-2").expect_status(503);
+    operator(&two, "POST", &format!("/api/v1/certificates/{of_pump}/revoke"), None).expect_status(503);
+    assert_eq!([&two, &one].map(|node| told(node, &of_pump)["state"].clone()), ["revoked", "valid"]);
+    eventually(|| age() > 11.0, || two.stderr());
+    server.sql("cloud", "ALTER TABLE bodkin.elsewhere RENAME TO certificate_line");
+    eventually(|| told(&one, &of_pump)["state"] == "revoked" && age() < 5.0, || one.stderr());
     assert_eq!(server.sql("cloud", "SELECT count(*) - count(DISTINCT (authority, serial, action)) FROM bodkin.certificate_line"), "0");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_cloud_in_secure_mode_moves_with_its_certificates_grants_and_audit_log() {
+    let Some(server) = Server::start() else {
+        return skip::note("a_cloud_in_secure_mode_moves_with_its_certificates_grants_and_audit_log", "no PostgreSQL server");
+    };
+    let places = [(); 2].map(|()| TempDir::new().expect("a temporary directory"));
+    put_trust(&places[0].path().join("trust"));
+    let own = node(places[0].path(), None).start();
+    let secret = grant(&own, "press-*");
+    let [kept, gone] = ["press-1", "press-2"].map(|name| identity(&onboard(&own, &secret, name).expect_status(201)));
+    let [of_kept, of_gone] = [&kept, &gone].map(|identity| identity.certificate().serial_text());
+    operator(&own, "POST", &format!("/api/v1/certificates/{of_gone}/revoke"), None).expect_status(200);
+    Client::new(Some(&kept)).expect(&own, "POST", "/serviceregistry/register-system", Some(&form("press-1", 9)), 201);
+    let entries = |cloud: &Cloud, node: &str| {
+        let told = operator(cloud, "GET", &format!("/api/v1/audit?item_per_page=1000{node}"), None).expect_status(200).json();
+        list(&told, "/data").len()
+    };
+    let before = entries(&own, "");
+    assert!(own.stop().success());
+
+    let bodkin = |line: &[&str]| {
+        let mut command = std::process::Command::new(crate::support::cloud::BINARY);
+        command.args(line).env("BODKIN_DATABASE", server.url()).output().expect("the binary starts")
+    };
+    let data = places[0].path().to_str().expect("a path is text");
+    let moved = bodkin(&["db", "migrate", "--from", "sqlite", "--to", "postgres", "--data", data]);
+    assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    // The second node has the first one's trust directory, as the page of several nodes says, and nothing else of it.
+    put_trust(&places[1].path().join("trust"));
+    let [one, two] = [0, 1].map(|at: usize| node(places[at].path(), Some(&server)).start());
+    for cloud in [&one, &two] {
+        eventually(|| told(cloud, &of_kept)["state"] == "valid" && told(cloud, &of_gone)["state"] == "revoked", || cloud.stderr());
+        eventually(|| entries(cloud, "&node=all") >= before, || cloud.stderr());
+        Client::new(Some(&gone)).refused(cloud, System::ServiceRegistry);
+        let again = Client::new(Some(&kept)).expect(cloud, "POST", "/serviceregistry/register-system", Some(&form("press-1", 9)), 400);
+        assert!(again.text().contains("already exists"), "{}", again.text());
+    }
+    // The grant goes on being spent, at either node.
+    onboard(&two, &secret, "press-3").expect_status(201);
+    let verified = bodkin(&["audit", "verify", "--all-nodes"]);
+    assert!(verified.status.success(), "{}{}", String::from_utf8_lossy(&verified.stdout), String::from_utf8_lossy(&verified.stderr));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use bodkin_arrowhead::audit::AuditQuery;
 use bodkin_store::{
     Store, StoreError,
     audit::{AuditReader, Head},
-    shared::AuditCopy,
+    shared::{AuditCopy, Exchange},
 };
 use tokio::task::spawn_blocking;
 
@@ -36,6 +36,7 @@ impl Audit {
     pub async fn copy(self, store: Store) {
         let mut copier = Copier { reader: self.log.reader(), copied: None };
         let mut is_told = false;
+        store.exchanged(Exchange::AuditCopy);
         loop {
             let (mut work, head, to) = (copier.clone(), self.log.head(), store.clone());
             let copied = spawn_blocking(move || work.copy(&to, head).map(|()| work)).await;
@@ -43,6 +44,9 @@ impl Audit {
                 Ok(Ok(reached)) => {
                     copier = reached;
                     is_told = false;
+                    if copier.copied.is_some_and(|copied| copied >= head.number) {
+                        store.exchanged(Exchange::AuditCopy);
+                    }
                 }
                 Ok(Err(error)) => {
                     // It is not known what of it is there.

@@ -17,7 +17,7 @@ use std::{
 
 use bodkin_store::{
     Store, StoreError,
-    shared::{NewLine, NotBrought, SILENT_AFTER},
+    shared::{Exchange, NewLine, NotBrought, SILENT_AFTER},
 };
 use bodkin_trust::{
     DirectoryError, TrustDirectory,
@@ -208,13 +208,21 @@ impl Account {
     /// Brings and takes, until it is aborted.
     pub async fn follow(self, security: Arc<Security>, audit: Audit) {
         let Some(mut news) = self.store.certificate_news() else { return };
-        let (mut is_told, mut is_behind) = (false, true);
+        let (mut is_told, mut is_behind, mut setbacks) = (false, true, 0);
+        self.store.exchanged(Exchange::Certificates);
         loop {
+            let seen = self.store.standing().map_or(0, |standing| standing.setbacks);
+            if std::mem::replace(&mut setbacks, seen) != seen {
+                // The database may lack lines that it had, and give their numbers to others. Bringing a line that is there changes nothing.
+                (*self.brought.lock().await, *self.taken.lock().await) = (0, 0);
+                is_behind = true;
+            }
             let mut exchanged = self.bring_own().await;
             if exchanged.is_ok() && is_behind {
                 exchanged = self.take().await;
                 is_behind = exchanged.is_err();
             }
+            let is_exchanged = exchanged.is_ok();
             match exchanged {
                 Ok(()) => is_told = false,
                 Err(error) if !std::mem::replace(&mut is_told, true) => {
@@ -224,6 +232,8 @@ impl Account {
             }
             if self.has_revoked.swap(false, AcqRel) && !self.enforce(&security, &audit).await {
                 self.has_revoked.store(true, Release);
+            } else if is_exchanged {
+                self.store.exchanged(Exchange::Certificates);
             }
             tokio::select! {
                 changed = news.changed() => match changed {

@@ -19,6 +19,9 @@ pub enum DatabaseError {
     /// TLS to PostgreSQL cannot be spoken as it is configured.
     #[error("TLS to it cannot be configured: {0}")]
     Tls(String),
+    /// PostgreSQL is at none of its hosts, each with the reason.
+    #[error("{0}")]
+    NoHost(String),
     /// PostgreSQL does not answer.
     #[error("it has not answered for {} s", .0.as_secs())]
     Slow(Duration),
@@ -57,7 +60,7 @@ impl DatabaseError {
                     | rusqlite::Error::IntegralValueOutOfRange(..)
             ),
             Self::Column { .. } => true,
-            Self::Postgres(_) | Self::Tls(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
+            Self::Postgres(_) | Self::Tls(_) | Self::NoHost(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
         }
     }
 

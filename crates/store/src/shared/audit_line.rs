@@ -49,6 +49,16 @@ pub enum AuditCopy {
     },
 }
 
+impl AuditCopy {
+    /// Whether it may come behind the line of this number.
+    fn follows(&self, reached: u64) -> bool {
+        match self {
+            Self::Line { number, .. } => *number == reached + 1,
+            Self::Skipped { through, .. } => through.number > reached,
+        }
+    }
+}
+
 /// An entry and whose log it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeEntry {
@@ -147,6 +157,13 @@ pub(super) fn reached(session: &Session, node: &str) -> DatabaseResult<Option<He
 /// Takes lines of a node's log, and lets go of the oldest ones.
 pub(super) fn bring(session: &Session, node: &str, copies: &[AuditCopy]) -> DatabaseResult<()> {
     session.batch("BEGIN")?;
+    // A standby that has taken over may lack lines that were brought: whoever brings finds out, and goes on behind those that are there.
+    let reached = session.one::<i64>("SELECT number FROM audit_line WHERE node = ?1 ORDER BY number DESC LIMIT 1", [node])?;
+    let follows = copies.first().is_none_or(|first| first.follows(reached.map_or(0, i64::unsigned_abs)));
+    if !follows {
+        session.batch("ROLLBACK")?;
+        return Err(DatabaseError::NoRow);
+    }
     let mut last = 0;
     for copy in copies {
         let (number, at, line, hash) = match copy {

@@ -1,4 +1,6 @@
 //! What nodes tell each other of their commits: which rows each has touched. Whoever is behind reads these rows again, as they are now.
+//!
+//! A commit is known again by its time as well as by its number: a standby that takes over may lack the last ones, and then uses their numbers again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,44 +19,90 @@ pub(crate) const CHANGES_KEPT: i64 = 100_000;
 /// Rows that commits have touched.
 pub(crate) type Touched = BTreeSet<(u8, i64)>;
 
+/// A commit of the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Commit {
+    /// Its number: one more than that of the commit before it.
+    pub number: i64,
+    /// When it was made, in microseconds since 1970 by the server's clock; 0 of those that have told nothing, the first ones of a database.
+    pub at_us: i64,
+}
+
+/// What a snapshot shows. One is later than another that has seen fewer setbacks, whatever their commits' numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shown {
+    /// How often the database was found without a commit that this node had shown.
+    pub setbacks: u64,
+    /// The last commit that is in it.
+    pub commit: Commit,
+}
+
 /// How far a snapshot has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// The last commit that is in it.
-    pub number: i64,
-    /// Since that commit, in microseconds of the server's clock; `None` where nothing was new, or everything was read.
+    /// What it shows.
+    pub shown: Shown,
+    /// Since its last commit, in microseconds of the server's clock; `None` where nothing was new, or everything was read.
     pub age_us: Option<i64>,
 }
 
-/// Reads everything. Has to be called inside a transaction that sees one state.
-pub(crate) fn read_all(session: &Session) -> DatabaseResult<(i64, Snapshot)> {
-    let number = session.one("SELECT number FROM shared", ())?.ok_or(DatabaseError::NoRow)?;
-    Ok((number, load::load(Database::Postgres(session))?))
+/// The last commit, by its number and its time. Behind the turn's `FOR UPDATE` it is a statement of its own, so that it sees the commit that was waited for.
+pub(crate) const LAST: &str = "SELECT number, coalesce((SELECT (extract(epoch FROM at) * 1000000)::bigint FROM change WHERE change.number = shared.number), 0) FROM shared";
+
+/// The last commit that the transaction sees.
+pub(crate) fn last(session: &Session) -> DatabaseResult<Commit> {
+    let rows = session.rows(LAST, ())?;
+    commit_in(rows.first().ok_or(DatabaseError::NoRow)?, 0)
 }
 
-/// Brings a snapshot that has the commits up to `from` to what the transaction sees.
-pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: i64) -> DatabaseResult<Reached> {
-    let number: i64 = session.one("SELECT number FROM shared", ())?.ok_or(DatabaseError::NoRow)?;
-    if number == from {
-        return Ok(Reached { number, age_us: None });
+fn commit_in(row: &tokio_postgres::Row, column: usize) -> DatabaseResult<Commit> {
+    Ok(Commit { number: row.try_get(column)?, at_us: row.try_get(column + 1)? })
+}
+
+/// Reads everything. Has to be called inside a transaction that sees one state.
+pub(crate) fn read_all(session: &Session) -> DatabaseResult<(Commit, Snapshot)> {
+    Ok((last(session)?, load::load(Database::Postgres(session))?))
+}
+
+/// Brings a snapshot that shows `from` to what the transaction sees.
+pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown) -> DatabaseResult<Reached> {
+    let commit = last(session)?;
+    let shown = Shown { commit, ..from };
+    if commit == from.commit {
+        return Ok(Reached { shown, age_us: None });
     }
     let told =
-        "SELECT touched, (extract(epoch FROM clock_timestamp() - at) * 1000000)::bigint FROM change WHERE number > ?1 ORDER BY number";
-    let told = session.rows(told, [from])?;
-    // Of a database that was put back to an earlier state, or that has forgotten what comes next, everything is read.
-    if i64::try_from(told.len()) != Ok(number - from) {
+        "SELECT touched, (extract(epoch FROM clock_timestamp() - at) * 1000000)::bigint, number, (extract(epoch FROM at) * 1000000)::bigint
+        FROM change WHERE number >= ?1 ORDER BY number";
+    let told = session.rows(told, [from.commit.number])?;
+    let begun = told.first().map(|row| commit_in(row, 2)).transpose()?;
+    let is_other = |begun: Commit| begun.number == from.commit.number && begun != from.commit;
+    if commit.number < from.commit.number || begun.is_some_and(is_other) {
+        tracing::error!(
+            shown = from.commit.number,
+            found = commit.number,
+            "the shared database lacks commits that this node has shown, as behind a fail-over to a standby that was behind, or a restore: what was answered in them is lost"
+        );
+        let (commit, read) = read_all(session)?;
+        *snapshot = read;
+        return Ok(Reached { shown: Shown { setbacks: from.setbacks + 1, commit }, age_us: None });
+    }
+    // The first one is not new.
+    let told = &told[usize::from(begun == Some(from.commit))..];
+    // Of one that has forgotten what comes next everything is read.
+    if i64::try_from(told.len()) != Ok(commit.number - from.commit.number) {
         (_, *snapshot) = read_all(session)?;
-        return Ok(Reached { number, age_us: None });
+        return Ok(Reached { shown, age_us: None });
     }
     let mut touched: BTreeMap<u8, BTreeSet<i64>> = BTreeMap::new();
-    for row in &told {
+    for row in told {
         for pair in row.try_get::<_, Vec<i64>>(0)?.chunks_exact(2) {
             let kind = u8::try_from(pair[0]).map_err(|error| DatabaseError::column(0, error))?;
             touched.entry(kind).or_default().insert(pair[1]);
         }
     }
     apply(Database::Postgres(session), snapshot, &touched)?;
-    Ok(Reached { number, age_us: told.last().map(|row| row.try_get(1)).transpose()? })
+    Ok(Reached { shown, age_us: told.last().map(|row| row.try_get(1)).transpose()? })
 }
 
 /// Has the snapshot show these rows as they are.
@@ -72,10 +120,11 @@ fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8,
     Ok(())
 }
 
-/// The statements that end a transaction with these changes, as the commit of this number.
+/// The statements that end a transaction with these changes, as the commit of this number. Their last row has its time.
 pub(crate) fn commit(number: i64, touched: &Touched) -> String {
     let pairs = touched.iter().map(|(kind, id)| format!("{kind},{id}")).collect::<Vec<_>>().join(",");
     format!(
-        "UPDATE shared SET number = {number}; INSERT INTO change (number, touched) VALUES ({number}, '{{{pairs}}}'); NOTIFY {CHANNEL}; COMMIT"
+        "UPDATE shared SET number = {number}; INSERT INTO change (number, touched) VALUES ({number}, '{{{pairs}}}')
+            RETURNING (extract(epoch FROM at) * 1000000)::bigint; NOTIFY {CHANNEL}; COMMIT"
     )
 }

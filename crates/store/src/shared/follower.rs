@@ -56,7 +56,7 @@ fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) ->
     shared.certificates.send_replace(());
     for look in 0_u32.. {
         let reached = look_for_changes(shared, session)?;
-        shared.standings.reached(reached.number, reached.age_us);
+        shared.standings.reached(reached);
         if !shared.standings.is_keeper() {
             let locked = session.one("SELECT pg_try_advisory_lock(?1)", [KEEPER_LOCK])?;
             shared.standings.keep(locked == Some(true));
@@ -85,24 +85,24 @@ fn follow(shared: &Shared, session: &Session, stop: &mut watch::Receiver<()>) ->
 /// Tells the other nodes of this one, and learns of them; false while it is not known yet what there is to tell.
 fn tell_nodes(shared: &Shared, session: &Session) -> DatabaseResult<bool> {
     let Some((place, started)) = shared.place_told.get() else { return Ok(false) };
-    let (commit, is_keeper) = (*shared.number(), shared.standings.is_keeper());
+    let (commit, is_keeper) = (shared.shown().commit.number, shared.standings.is_keeper());
     shared.standings.nodes(node::beat(session, &Beat { name: &shared.node, place, started: *started, commit, is_keeper })?);
     Ok(true)
 }
 
 /// Takes in what is new.
 fn look_for_changes(shared: &Shared, session: &Session) -> DatabaseResult<change::Reached> {
-    let number: i64 = session.one("SELECT number FROM shared", ())?.ok_or(DatabaseError::NoRow)?;
+    let commit = change::last(session)?;
     let (from, mut snapshot) = shared.published();
-    if number == from {
-        return Ok(change::Reached { number, age_us: None });
+    if commit == from.commit {
+        return Ok(change::Reached { shown: from, age_us: None });
     }
     session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
     let reached = change::catch_up(session, &mut snapshot, from);
     let ended = session.batch("COMMIT");
     let reached = reached?;
     ended?;
-    shared.publish_from(from, reached.number, snapshot);
+    shared.publish(reached.shown, snapshot);
     Ok(reached)
 }
 

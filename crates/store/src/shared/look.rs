@@ -19,6 +19,8 @@ pub struct Look {
     pub nodes: i64,
     /// Settings under which a crash of the server may lose what was answered.
     pub unsafe_settings: Vec<String>,
+    /// Whether commits wait for a standby, so that one that takes over has what was answered.
+    pub awaits_standby: bool,
 }
 
 const NODES: &str = "SELECT count(DISTINCT split_part(application_name, ' ', 2)) FROM pg_stat_activity
@@ -45,6 +47,7 @@ fn look_waiting(place: &DatabasePlace) -> Result<Look, String> {
             may_make: session.one("SELECT has_database_privilege(current_database(), 'CREATE')", ())? == Some(true),
             cloud: if version == Some(schema::VERSION) { session.one("SELECT cloud FROM bodkin.shared", ())? } else { None },
             nodes: session.one(NODES, ())?.unwrap_or_default(),
+            awaits_standby: session.one("SELECT current_setting('synchronous_standby_names') <> ''", ())? == Some(true),
             unsafe_settings: unsafe_settings.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
         })
     };

@@ -130,7 +130,7 @@ enum Filled {
 
 /// Copies every row in one transaction, and looks at what came of it before it counts. A connection that ends takes everything back.
 fn fill(own: &Connection, session: &Session) -> DatabaseResult<Filled> {
-    let number = session.batch_number("BEGIN; SELECT number FROM shared FOR UPDATE")?;
+    let [number] = session.batch_numbers("BEGIN; SELECT number FROM shared FOR UPDATE")?;
     if number != 0 || session.one::<i64>("SELECT count(*) FROM system_", ())? != Some(0) {
         return Ok(Filled::NotEmpty);
     }

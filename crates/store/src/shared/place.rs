@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use percent_encoding::percent_decode_str;
-use tokio_postgres::config::{ChannelBinding, Config, Host, SslMode};
+use tokio_postgres::config::{ChannelBinding, Config, Host, SslMode, TargetSessionAttrs};
 
 use super::tls::DatabaseTls;
 
@@ -13,6 +13,9 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(3);
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 /// How long what was sent may go without an acknowledgement of the other end.
 const UNACKNOWLEDGED_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Hosts of one database: its server, and standbys that may take over.
+const HOSTS_MAX: usize = 4;
 
 /// Why a text names no database that can be shared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +29,9 @@ pub enum NoPlace {
     /// A part that is needed.
     #[error("the database's URL names no {0}")]
     Missing(&'static str),
+    /// The hosts of a server and its standbys.
+    #[error("the database's URL names hosts in a way that is not done: {0}")]
+    Hosts(String),
     /// How TLS is asked for.
     #[error("the database's URL asks for TLS in a way that is not done: {0}")]
     Tls(String),
@@ -34,7 +40,8 @@ pub enum NoPlace {
 /// A PostgreSQL database, and as whom it is used. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabasePlace {
-    config: Config,
+    /// How to connect to each host, in the order of the URL: the database is where one takes writes.
+    configs: Vec<(String, Config)>,
     /// `None`: TLS is not spoken.
     tls: Option<DatabaseTls>,
     told: String,
@@ -56,23 +63,22 @@ impl DatabasePlace {
             return Err(NoPlace::Form);
         }
         let (url, words) = TlsWords::taken_from(url)?;
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| NoPlace::Url(error.to_string()))?;
-        let user = config.get_user().ok_or(NoPlace::Missing("user"))?.to_owned();
-        let database = config.get_dbname().ok_or(NoPlace::Missing("database"))?.to_owned();
-        let hosts = config.get_hosts().iter().map(|host| match host {
-            Host::Tcp(name) => name.clone(),
-            Host::Unix(path) => path.display().to_string(),
-        });
-        let hosts = hosts.collect::<Vec<_>>().join(",");
-        if hosts.is_empty() {
-            return Err(NoPlace::Missing("host"));
+        let mut configs = of_each_host(&url)?.iter().map(|url| config(url)).collect::<Result<Vec<_>, _>>()?;
+        let (_, first) = configs.first().ok_or(NoPlace::Missing("host"))?;
+        let user = first.get_user().ok_or(NoPlace::Missing("user"))?.to_owned();
+        let database = first.get_dbname().ok_or(NoPlace::Missing("database"))?.to_owned();
+        let all: Vec<&Config> = configs.iter().map(|(_, config)| config).collect();
+        let tls = words.meant(&all)?;
+        for (_, config) in &mut configs {
+            config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         }
-        let tls = words.meant(&config)?;
-        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        let ports = config.get_ports().iter().map(u16::to_string).collect::<Vec<_>>().join(",");
-        let ports = if ports.is_empty() { ports } else { format!(":{ports}") };
-        config.connect_timeout(CONNECT_TIME_MAX).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_TIME_MAX);
-        Ok(Self { told: format!("postgres://{user}@{hosts}{ports}/{database}"), tls, config })
+        let hosts = configs.iter().map(|(host, _)| host.as_str()).collect::<Vec<_>>().join(",");
+        Ok(Self { told: format!("postgres://{user}@{hosts}/{database}"), tls, configs })
+    }
+
+    /// How many hosts there are to look for it at.
+    pub fn hosts(&self) -> usize {
+        self.configs.len()
     }
 
     /// Whether what is said to the server goes through TLS, and whether it has to show who it is: `None` over a socket of this machine.
@@ -84,7 +90,7 @@ impl DatabasePlace {
         match &self.tls {
             Some(DatabaseTls { authorities: Some(_), .. }) => Some(Secrecy::Verified),
             Some(_) => Some(Secrecy::Unverified),
-            None => (!self.config.get_hosts().iter().all(is_local)).then_some(Secrecy::None),
+            None => (!self.configs.iter().all(|(_, config)| config.get_hosts().iter().all(is_local))).then_some(Secrecy::None),
         }
     }
 
@@ -93,12 +99,46 @@ impl DatabasePlace {
         self.tls.as_ref()
     }
 
-    /// How to connect; the server shows the name.
-    pub(crate) fn config(&self, name: &str) -> Config {
-        let mut config = self.config.clone();
-        config.application_name(name);
-        config
+    /// How to connect to each host, and what that is called; the server shows the name.
+    pub(crate) fn configs(&self, name: &str) -> impl Iterator<Item = (&str, Config)> {
+        self.configs.iter().map(move |(host, config)| {
+            let mut config = config.clone();
+            config.application_name(name);
+            (host.as_str(), config)
+        })
     }
+}
+
+/// A URL of each host that a URL names in front of the database's name.
+fn of_each_host(url: &str) -> Result<Vec<String>, NoPlace> {
+    let (scheme, rest) = url.split_once("://").ok_or(NoPlace::Form)?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at(end);
+    let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
+    let at = if authority.contains('@') { "@" } else { "" };
+    let urls: Vec<String> = hosts.split(',').map(|host| format!("{scheme}://{user}{at}{host}{behind}")).collect();
+    if urls.len() > HOSTS_MAX {
+        return Err(NoPlace::Hosts(format!("there are {}, and {HOSTS_MAX} are the most", urls.len())));
+    }
+    Ok(urls)
+}
+
+/// How to connect to a URL's one host, and what that is called. Whoever takes no writes, as a standby, is not the database.
+fn config(url: &str) -> Result<(String, Config), NoPlace> {
+    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| NoPlace::Url(error.to_string()))?;
+    let host = match config.get_hosts() {
+        [] => return Err(NoPlace::Missing("host")),
+        [Host::Tcp(name)] if !name.contains(',') => name.clone(),
+        [Host::Unix(path)] => path.display().to_string(),
+        _ => return Err(NoPlace::Hosts("name them in front of the database's name, host1:port1,host2:port2".to_owned())),
+    };
+    if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
+        return Err(NoPlace::Hosts("nodes write (target_session_attrs=read-write, which is meant without any)".to_owned()));
+    }
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    config.connect_timeout(CONNECT_TIME_MAX).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_TIME_MAX);
+    let port = config.get_ports().first().map_or_else(String::new, |port| format!(":{port}"));
+    Ok((format!("{host}{port}"), config))
 }
 
 /// How far the way to a server is protected.
@@ -146,7 +186,8 @@ impl TlsWords {
     }
 
     /// What they mean together.
-    fn meant(self, config: &Config) -> Result<Option<DatabaseTls>, NoPlace> {
+    fn meant(self, configs: &[&Config]) -> Result<Option<DatabaseTls>, NoPlace> {
+        let is_bound = configs.iter().any(|config| config.get_channel_binding() == ChannelBinding::Require);
         let refused = |why: &str| Err(NoPlace::Tls(why.to_owned()));
         let Self { sslmode, sslrootcert, sslcert, sslkey } = self;
         let mode = sslmode.as_deref().unwrap_or("disable");
@@ -154,7 +195,7 @@ impl TlsWords {
             "disable" if sslrootcert.is_some() || sslcert.is_some() || sslkey.is_some() => {
                 return refused("sslrootcert, sslcert and sslkey go with sslmode=verify-full (the last two with sslmode=require too)");
             }
-            "disable" if config.get_channel_binding() == ChannelBinding::Require => {
+            "disable" if is_bound => {
                 return refused(
                     "channel_binding=require needs TLS, and passwords are not bound to it here: say sslmode=verify-full instead",
                 );
@@ -182,10 +223,10 @@ impl TlsWords {
         if !is_verified && sslrootcert.is_some() {
             return refused("with sslmode=require nobody is held against sslrootcert: say sslmode=verify-full");
         }
-        if config.get_channel_binding() == ChannelBinding::Require {
+        if is_bound {
             return refused("passwords are not bound to the channel (channel_binding=require): sslmode=verify-full says who reads them");
         }
-        if config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_))) {
+        if configs.iter().any(|config| config.get_hosts().iter().any(|host| matches!(host, Host::Unix(_)))) {
             return refused("PostgreSQL speaks no TLS over a Unix socket, which nobody listens on: leave sslmode away");
         }
         let identity = match (sslcert, sslkey) {
@@ -230,6 +271,22 @@ mod tests {
         assert_eq!(refused("postgres://bodkin@db.example"), NoPlace::Missing("database"));
         assert_eq!(refused("postgres://bodkin@/cloud"), NoPlace::Missing("host"));
         assert!(matches!(refused("postgres://bodkin@db.example:x/cloud"), NoPlace::Url(_)));
+    }
+
+    #[test]
+    fn a_server_and_its_standbys_are_told_apart_and_one_that_takes_writes_is_meant() {
+        let place = DatabasePlace::parse("postgres://bodkin:a%2Cb@db1.example,db2.example:5433/cloud?connect_timeout=2").unwrap();
+        assert_eq!((place.to_string().as_str(), place.hosts()), ("postgres://bodkin@db1.example:5432,db2.example:5433/cloud", 2));
+        let attributes = place.configs("n").map(|(_, config)| (config.get_target_session_attrs(), config.get_hosts().len()));
+        assert_eq!(attributes.collect::<Vec<_>>(), [(TargetSessionAttrs::ReadWrite, 1); 2]);
+        let sockets = DatabasePlace::parse("postgres://bodkin@%2Frun%2Fa,%2Frun%2Fb/cloud").unwrap();
+        assert_eq!(sockets.to_string(), "postgres://bodkin@/run/a:5432,/run/b:5432/cloud");
+        let refused = |url: &str| DatabasePlace::parse(url).unwrap_err().to_string();
+        assert!(refused("postgres://bodkin@a/cloud?target_session_attrs=read-only").contains("nodes write"));
+        assert!(refused("postgres://bodkin@a,b,c,d,e/cloud").contains("4 are the most"));
+        assert!(refused("postgres://bodkin@/cloud?host=a,b").contains("in front of"));
+        let tls = "postgres://bodkin@a,%2Frun/cloud?sslmode=require";
+        assert!(refused(tls).contains("Unix socket"));
     }
 
     #[test]

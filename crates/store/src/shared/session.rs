@@ -19,27 +19,27 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config, Connection, NoTls, Row, Socket, Statement,
+    AsyncMessage, Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement,
     tls::MakeTlsConnect,
     types::{FromSql, ToSql},
 };
 
-use super::place::DatabasePlace;
+use super::{place::DatabasePlace, tls::DatabaseTls};
 use crate::database::{DatabaseError, DatabaseResult, Parameters, Value};
 
 /// How long a statement may take.
 const STATEMENT_TIME_MAX: Duration = Duration::from_secs(15);
 /// How long the reading of a whole table may take.
 const TABLE_TIME_MAX: Duration = Duration::from_secs(300);
-/// Connecting, behind the limit of each of its steps.
+/// Connecting, to all hosts that there are.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What every connection begins with. A node that stands still inside a transaction, or is cut off, holds up the others' writes for no more than
-/// `idle_in_transaction_session_timeout`. What is answered is on the server's disk, whatever its default is.
+/// `idle_in_transaction_session_timeout`. What is answered is on the server's disk and, where it has a synchronous standby, on that one's, whatever its default is.
 const SETTINGS: &str =
     "SET idle_in_transaction_session_timeout = '5s'; SET lock_timeout = '12s'; SET client_connection_check_interval = '1s';
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET client_min_messages = 'error';
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
 /// The channel on which nodes tell each other of their commits.
 pub(crate) const CHANNEL: &str = "bodkin";
@@ -65,16 +65,16 @@ impl Session {
     /// Connects; `node` is who this node is, and `role` what the connection is for.
     pub fn connect(place: &DatabasePlace, node: &str, role: &str) -> DatabaseResult<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| DatabaseError::column(0, error))?;
-        let config = place.config(&format!("bodkin {node} {role}"));
+        let name = format!("bodkin {node} {role}");
         let (woken, has_certificates) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let told = (woken.clone(), has_certificates.clone());
-        let client = match place.tls() {
-            None => connected(&runtime, &config, NoTls, told)?,
-            Some(tls) => {
-                let connector = tls.connector().map_err(|fault| DatabaseError::Tls(fault.to_string()))?;
-                connected(&runtime, &config, connector, told)?
-            }
-        };
+        let connector = place.tls().map(DatabaseTls::connector).transpose().map_err(|fault| DatabaseError::Tls(fault.to_string()))?;
+        // One that does not answer leaves the others time.
+        let time_max = CONNECT_TIME_MAX / u32::try_from(place.hosts()).unwrap_or(u32::MAX);
+        let client = at_one_of(place.configs(&name), |config| match &connector {
+            None => connected(&runtime, config, NoTls, told.clone(), time_max),
+            Some(connector) => connected(&runtime, config, connector.clone(), told.clone(), time_max),
+        })?;
         let (statements, is_stuck) = (RefCell::default(), Cell::new(false));
         let session = Self { runtime: Some(runtime), client, statements, woken, has_certificates, is_stuck };
         session.batch(SETTINGS)?;
@@ -92,15 +92,20 @@ impl Session {
         self.wait(STATEMENT_TIME_MAX, self.client.batch_execute(sql))
     }
 
-    /// Runs statements without parameters, and gives the first column of the last row, which is a number.
-    pub fn batch_number(&self, sql: &str) -> DatabaseResult<i64> {
+    /// Runs statements without parameters, and gives the columns of the last row, which are numbers.
+    pub fn batch_numbers<const COLUMNS: usize>(&self, sql: &str) -> DatabaseResult<[i64; COLUMNS]> {
         let messages = self.wait(STATEMENT_TIME_MAX, self.client.simple_query(sql))?;
-        let texts = messages.iter().filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
+        let rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
             _ => None,
         });
-        let last = texts.last().ok_or(DatabaseError::NoRow)?;
-        last.parse().map_err(|error| DatabaseError::column(0, error))
+        let last = rows.last().ok_or(DatabaseError::NoRow)?;
+        let mut numbers = [0; COLUMNS];
+        for (column, number) in numbers.iter_mut().enumerate() {
+            let text = last.get(column).ok_or(DatabaseError::NoRow)?;
+            *number = text.parse().map_err(|error| DatabaseError::column(column, error))?;
+        }
+        Ok(numbers)
     }
 
     /// Runs a statement; gives the number of changed rows.
@@ -185,14 +190,33 @@ fn lent<'v>(values: &'v [Value<'_>]) -> Vec<&'v (dyn ToSql + Sync)> {
 /// Who is told of notifications: who sleeps, and whether it is about certificates.
 type Told = (Arc<Notify>, Arc<AtomicBool>);
 
-/// Connects, and has the connection carried.
-fn connected<T>(runtime: &Runtime, config: &Config, tls: T, told: Told) -> DatabaseResult<Client>
+/// Connects to the first host that is the database; gives why none is.
+fn at_one_of<'h, T>(
+    configs: impl Iterator<Item = (&'h str, Config)>,
+    mut connect: impl FnMut(&Config) -> DatabaseResult<T>,
+) -> DatabaseResult<T> {
+    let mut failures = Vec::new();
+    for (host, config) in configs {
+        match connect(&config) {
+            Ok(connected) => return Ok(connected),
+            Err(error) => failures.push((host, error)),
+        }
+    }
+    if failures.len() > 1 {
+        let told = failures.iter().map(|(host, error)| format!("{host}: {error}")).collect::<Vec<_>>();
+        return Err(DatabaseError::NoHost(told.join("; ")));
+    }
+    Err(failures.pop().map_or(DatabaseError::Lost, |(_, error)| error))
+}
+
+/// Connects within a time, and has the connection carried.
+fn connected<T>(runtime: &Runtime, config: &Config, tls: T, told: Told, time_max: Duration) -> DatabaseResult<Client>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
 {
-    let connected = runtime.block_on(async { timeout(CONNECT_TIME_MAX, config.connect(tls)).await });
-    let (client, connection) = connected.map_err(|_| DatabaseError::Slow(CONNECT_TIME_MAX))??;
+    let connected = runtime.block_on(async { timeout(time_max, config.connect(tls)).await });
+    let (client, connection) = connected.map_err(|_| DatabaseError::Slow(time_max))??;
     runtime.spawn(carry(connection, told));
     Ok(client)
 }

@@ -8,7 +8,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::node::Nodes;
+use super::{change::Reached, node::Nodes};
+
+/// What goes from node to node by the database beside what the snapshot has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange {
+    /// Lines of the account of certificates, both ways, until what they revoke counts here.
+    Certificates,
+    /// The copy of this node's audit log, as far as the log went.
+    AuditCopy,
+}
 
 /// What is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +28,18 @@ pub struct Standing {
     pub away: Option<(Duration, String)>,
     /// Connections that were lost since the start.
     pub losses: u64,
+    /// How often the database was found without commits that this node had shown: what was answered in them is lost.
+    pub setbacks: u64,
     /// Between another node's last commit and its reading here, by the server's clock.
     pub staleness: Option<Duration>,
     /// Whether this node does what is to be done once in the cloud.
     pub is_keeper: bool,
     /// All nodes as they were read last; `None`: they were not read yet.
     pub nodes: Option<Arc<Nodes>>,
+    /// Since lines of certificates last went both ways, or should have begun to; `None`: there are none.
+    pub certificates_exchanged: Option<Duration>,
+    /// Since the copy of the audit log last had all of it, or should have begun to; `None`: it is not copied yet.
+    pub audit_copied: Option<Duration>,
 }
 
 /// Where that is kept.
@@ -39,11 +54,24 @@ struct Inner {
     number: i64,
     away: Option<(Instant, String)>,
     losses: u64,
+    setbacks: u64,
     staleness: Option<Duration>,
     nodes: Option<Arc<Nodes>>,
+    certificates_exchanged: Option<Instant>,
+    audit_copied: Option<Instant>,
 }
 
 impl Standings {
+    /// Something has got through, or is about to for the first time.
+    pub fn exchanged(&self, what: Exchange) {
+        let mut inner = self.lock();
+        let since = match what {
+            Exchange::Certificates => &mut inner.certificates_exchanged,
+            Exchange::AuditCopy => &mut inner.audit_copied,
+        };
+        *since = Some(Instant::now());
+    }
+
     pub fn nodes(&self, nodes: Nodes) {
         self.lock().nodes = Some(Arc::new(nodes));
     }
@@ -56,12 +84,12 @@ impl Standings {
         self.is_keeper.store(is_keeper, Relaxed);
     }
 
-    pub fn reached(&self, number: i64, age_us: Option<i64>) {
+    pub fn reached(&self, Reached { shown, age_us }: Reached) {
         let mut inner = self.lock();
         if let Some((since, _)) = inner.away.take() {
             tracing::info!(seconds = since.elapsed().as_secs(), "the shared database is reached again");
         }
-        inner.number = inner.number.max(number);
+        (inner.number, inner.setbacks) = (shown.commit.number, shown.setbacks);
         if let Some(age_us) = age_us {
             inner.staleness = Some(Duration::from_micros(u64::try_from(age_us).unwrap_or_default()));
         }
@@ -83,9 +111,12 @@ impl Standings {
             number: inner.number,
             away: inner.away.as_ref().map(|(since, why)| (since.elapsed(), why.clone())),
             losses: inner.losses,
+            setbacks: inner.setbacks,
             staleness: inner.staleness,
             is_keeper: self.is_keeper(),
             nodes: inner.nodes.clone(),
+            certificates_exchanged: inner.certificates_exchanged.map(|since| since.elapsed()),
+            audit_copied: inner.audit_copied.map(|since| since.elapsed()),
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Shared,
-    change::{self, Touched},
+    change::{self, Commit, Shown, Touched},
     session::Session,
 };
 use crate::{
@@ -40,7 +40,8 @@ pub(super) struct Writer {
 /// A group whose transaction is open.
 struct Begun {
     snapshot: Snapshot,
-    number: i64,
+    /// What the snapshot shows.
+    shown: Shown,
 }
 
 impl Writer {
@@ -125,7 +126,7 @@ impl Writer {
 
     /// Carries out the group, commits once, publishes the snapshot, answers.
     fn group(&mut self, session: &Session, begun: Begun, first: Work) {
-        let Begun { mut snapshot, number } = begun;
+        let Begun { mut snapshot, shown } = begun;
         let mut draft = Draft::shared(Database::Postgres(session), &mut snapshot, now());
         let mut waiting: Vec<Answer> = Vec::new();
         let mut next = Some(Order::Work(first));
@@ -142,11 +143,9 @@ impl Writer {
                 }
             }
         }
-        let touched = draft.into_touched();
-        let number = if touched.is_empty() { number } else { number + 1 };
-        match commit(session, number, &touched) {
-            Ok(()) => {
-                self.shared.publish(number, snapshot);
+        match commit(session, shown.commit, &draft.into_touched()) {
+            Ok(commit) => {
+                self.shared.publish(Shown { commit, ..shown }, snapshot);
                 waiting.into_iter().for_each(|answer| answer(Ok(())));
             }
             Err(error) => self.in_doubt(session, waiting, &error),
@@ -167,19 +166,22 @@ impl Writer {
 
 /// Takes this node's turn, and takes in what the others have committed.
 fn begin(shared: &Shared, session: &Session) -> DatabaseResult<Begun> {
-    let number = session.batch_number("BEGIN; SELECT number FROM shared FOR UPDATE")?;
-    let (from, mut snapshot) = shared.published();
-    if number != from {
-        change::catch_up(session, &mut snapshot, from)?;
+    let [number, at_us] = session.batch_numbers(&format!("BEGIN; SELECT FROM shared FOR UPDATE; {}", change::LAST))?;
+    let (mut shown, mut snapshot) = shared.published();
+    if shown.commit != (Commit { number, at_us }) {
+        shown = change::catch_up(session, &mut snapshot, shown)?.shown;
     }
-    Ok(Begun { snapshot, number })
+    Ok(Begun { snapshot, shown })
 }
 
-fn commit(session: &Session, number: i64, touched: &Touched) -> DatabaseResult<()> {
+/// Commits behind `last`; gives the last commit that there is then.
+fn commit(session: &Session, last: Commit, touched: &Touched) -> DatabaseResult<Commit> {
     if touched.is_empty() {
-        return session.batch("COMMIT");
+        return session.batch("COMMIT").map(|()| last);
     }
-    session.batch(&change::commit(number, touched))
+    let number = last.number + 1;
+    let [at_us] = session.batch_numbers(&change::commit(number, touched))?;
+    Ok(Commit { number, at_us })
 }
 
 /// Ends a transaction that failed. Where that fails too, the connection's end ends it.

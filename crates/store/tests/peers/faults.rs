@@ -11,7 +11,7 @@ use super::*;
 #[ignore = "peer: ./x test --all"]
 fn a_database_that_cannot_be_shared_is_refused_with_the_reason() {
     let Some(server) = Server::start() else { return skip("a_database_that_cannot_be_shared_is_refused_with_the_reason") };
-    server.sql("postgres", "CREATE ROLE guest LOGIN");
+    server.sql("postgres", "CREATE ROLE guest LOGIN; CREATE ROLE known LOGIN");
     let place = TempDir::new().unwrap();
     let refused = |url: String| Store::share(place.path(), &DatabasePlace::parse(&url).unwrap()).err().expect("refused").to_string();
     let told = refused(server.url_of("nobody", "cloud"));
@@ -20,6 +20,13 @@ fn a_database_that_cannot_be_shared_is_refused_with_the_reason() {
     assert!(told.contains("database \"nothing\" does not exist"), "{told}");
     let told = refused(server.url_of("guest", "cloud"));
     assert!(told.contains("permission denied") && told.contains("GRANT CREATE"), "{told}");
+    server.asks_for_a_password_of("known", "right");
+    let told = refused(server.url_of("known:wrong", "cloud"));
+    assert!(told.contains("password authentication failed") && !told.contains("wrong"), "{told}");
+    let told = refused(server.url_of("known", "cloud"));
+    assert!(told.contains("password missing"), "{told}");
+    let told = refused(server.url_of("known:right", "cloud"));
+    assert!(told.contains("permission denied"), "{told}");
     let node = Node::start(&server);
     server.sql("cloud", "UPDATE bodkin.shared SET version = 7");
     let told = share(place.path(), &server).err().unwrap();
@@ -87,15 +94,8 @@ struct Load {
 fn a_database_that_goes_and_comes_back_loses_nothing_that_was_answered() {
     let Some(mut server) = Server::start() else { return skip("a_database_that_goes_and_comes_back_loses_nothing_that_was_answered") };
     let nodes = Arc::new([Node::start(&server), Node::start(&server)]);
-    let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]));
-    let writers = [0, 1].map(|own| {
-        let (store, is_over, written) = (nodes[own].store().clone(), is_over.clone(), written.clone());
-        thread::spawn(move || write_until(&store, own, &is_over, &written[own]))
-    });
-    let more = |why: &str| {
-        let before = [0, 1].map(|own| written[own].load(SeqCst));
-        eventually(|| [0, 1].iter().all(|own| written[*own].load(SeqCst) > before[*own] + 5), || format!("nothing is written {why}"));
-    };
+    let writers = Writers::start(&nodes);
+    let more = |why: &str| writers.wait_for_more(why);
     more("at first");
     for _ in 0..3 {
         server.sql("cloud", CUT);
@@ -113,19 +113,48 @@ fn a_database_that_goes_and_comes_back_loses_nothing_that_was_answered() {
             eventually(|| node.store().standing().unwrap().away.is_none(), || "the return is noticed".into());
         }
     }
-    is_over.store(true, SeqCst);
-    let loads = writers.map(|writer| writer.join().unwrap());
+    let unavailable = writers.end(|| Node::start(&server));
     nodes[0].follows(&nodes[1]);
-    let snapshot = Node::start(&server).snapshot();
-    assert_eq!(snapshot, nodes[0].snapshot());
-    let kept: BTreeSet<String> = snapshot.systems().map(|system| system.system_name.to_string()).collect();
-    for load in &loads {
-        println!("{} answered, {} refused for want of the database", load.answered.len(), load.unavailable);
-        for number in &load.answered {
-            assert!(kept.contains(&format!("racer-{number}")), "{number} was answered, and is lost");
-        }
+    assert_eq!(Node::start(&server).snapshot(), nodes[0].snapshot());
+    assert!(unavailable > 0);
+}
+
+/// Who registers systems at two nodes, one behind the other at each.
+pub(super) struct Writers {
+    is_over: Arc<AtomicBool>,
+    written: Arc<[AtomicUsize; 2]>,
+    writers: [thread::JoinHandle<Load>; 2],
+}
+
+impl Writers {
+    pub fn start(nodes: &[Node; 2]) -> Self {
+        let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]));
+        let writers = [0, 1].map(|own| {
+            let (store, is_over, written) = (nodes[own].store().clone(), is_over.clone(), written.clone());
+            thread::spawn(move || write_until(&store, own, &is_over, &written[own]))
+        });
+        Self { is_over, written, writers }
     }
-    assert!(loads.iter().any(|load| load.unavailable > 0));
+
+    /// Waits until both have written more.
+    pub fn wait_for_more(&self, why: &str) {
+        let before = [0, 1].map(|own| self.written[own].load(SeqCst));
+        eventually(|| [0, 1].iter().all(|own| self.written[*own].load(SeqCst) > before[*own] + 5), || format!("nothing is written {why}"));
+    }
+
+    /// Ends them, and finds all that was answered at a node that begins then; gives how often the database was not there.
+    pub fn end(self, begun: impl FnOnce() -> Node) -> usize {
+        self.is_over.store(true, SeqCst);
+        let loads = self.writers.map(|writer| writer.join().unwrap());
+        let kept: BTreeSet<String> = begun().snapshot().systems().map(|system| system.system_name.to_string()).collect();
+        for load in &loads {
+            println!("{} answered, {} refused for want of the database", load.answered.len(), load.unavailable);
+            for number in &load.answered {
+                assert!(kept.contains(&format!("racer-{number}")), "{number} was answered, and is lost");
+            }
+        }
+        loads.iter().map(|load| load.unavailable).sum()
+    }
 }
 
 /// Registers one system behind the other.

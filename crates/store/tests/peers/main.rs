@@ -1,5 +1,6 @@
 //! A cloud on a real PostgreSQL; `./x test --all` runs these tests.
 
+mod fail_over;
 mod faults;
 mod network;
 #[path = "../snapshot/operations.rs"]
@@ -46,9 +47,13 @@ struct Node {
 
 impl Node {
     fn start(server: &Server) -> Self {
+        Self::at(&server.url())
+    }
+
+    fn at(url: &str) -> Self {
         let place = TempDir::new().unwrap();
-        let opened = share(place.path(), server).unwrap();
-        Self { opened, runtime: Builder::new_current_thread().build().unwrap(), _place: place }
+        let opened = Store::share(place.path(), &DatabasePlace::parse(url).unwrap()).unwrap();
+        Self { opened, runtime: Builder::new_current_thread().enable_time().build().unwrap(), _place: place }
     }
 
     fn store(&self) -> &Store {

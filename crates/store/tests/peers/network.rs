@@ -67,10 +67,7 @@ fn pass<To: Write>(mut from: impl Read, mut to: To, holds: &AtomicBool, end: imp
 fn a_node_that_is_cut_off_says_so_serves_what_it_has_read_and_comes_back() {
     let Some(server) = Server::start() else { return skip("a_node_that_is_cut_off_says_so_serves_what_it_has_read_and_comes_back") };
     let wire = Wire::to(server.socket());
-    let place = TempDir::new().unwrap();
-    let url = format!("postgres://bodkin@{}/cloud", wire.address);
-    let opened = Store::share(place.path(), &DatabasePlace::parse(&url).unwrap()).unwrap();
-    let cut = Node { opened, runtime: Builder::new_current_thread().enable_time().build().unwrap(), _place: place };
+    let cut = Node::at(&format!("postgres://bodkin@{}/cloud", wire.address));
     let other = Node::start(&server);
     let register = |node: &Node, number: usize| {
         let system = system(number);

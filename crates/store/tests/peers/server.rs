@@ -42,16 +42,40 @@ impl Server {
         Some(server)
     }
 
+    /// A standby of it, which runs, and follows for as long as both do.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn standby(&self) -> Self {
+        let folder = self.place.path().parent().expect("it is in a folder");
+        let (place, settings) = (Self::place_in(folder, is_root().then(account).flatten()).expect("a place as its own"), Vec::new());
+        let mut standby = Self { programs: self.programs.clone(), place, settings, child: None };
+        let mut copy = standby.command("pg_basebackup");
+        copy.args(["--no-sync", "--checkpoint=fast", "--write-recovery-conf", "--wal-method=stream", "--username=bodkin", "-D"]);
+        let copied = copy.arg(standby.data()).arg("-h").arg(self.place.path()).output().expect("pg_basebackup starts");
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        standby.begin();
+        standby
+    }
+
+    /// Asks a user for a password from then on, which is this one.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn asks_for_a_password_of(&self, user: &str, password: &str) {
+        self.sql("postgres", &format!("SET password_encryption = 'scram-sha-256'; ALTER ROLE {user} PASSWORD '{password}'"));
+        let file = self.data().join("pg_hba.conf");
+        let others = fs::read_to_string(&file).expect("it is there");
+        fs::write(&file, format!("local all {user} scram-sha-256\n{others}")).expect("it is written");
+        assert_eq!(self.sql("postgres", "SELECT pg_reload_conf()"), "t");
+    }
+
+    /// Has a standby take over.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn promote(&self) {
+        let promoted = self.command("pg_ctl").args(["promote", "-w", "-t", "60", "-D"]).arg(self.data()).output();
+        assert!(promoted.expect("pg_ctl starts").status.success());
+    }
+
     /// One that does not run yet; `None` where its user cannot go, as below a folder of root's, or its socket's path is too long.
     fn made_in(folder: &Path, programs: &Path, account: Option<(u32, u32)>) -> Option<Self> {
-        let place = tempfile::Builder::new().prefix("pg").tempdir_in(folder).ok()?;
-        if place.path().join(SOCKET).as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-            return None;
-        }
-        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).ok()?;
-        if let Some((user, group)) = account {
-            chown(place.path(), Some(user), Some(group)).ok()?;
-        }
+        let place = Self::place_in(folder, account)?;
         let server = Self { programs: programs.to_owned(), place, settings: Vec::new(), child: None };
         let mut initdb = server.command("initdb");
         initdb.args(["--no-sync", "--auth=trust", "--username=bodkin", "--encoding=UTF8", "-D"]).arg(server.data());
@@ -61,6 +85,19 @@ impl Server {
             return None;
         }
         Some(server)
+    }
+
+    /// A place for one; `None` where its user cannot go, or its socket's path is too long.
+    fn place_in(folder: &Path, account: Option<(u32, u32)>) -> Option<TempDir> {
+        let place = tempfile::Builder::new().prefix("pg").tempdir_in(folder).ok()?;
+        if place.path().join(SOCKET).as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+            return None;
+        }
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).ok()?;
+        if let Some((user, group)) = account {
+            chown(place.path(), Some(user), Some(group)).ok()?;
+        }
+        Some(place)
     }
 
     /// Starts it on the database that is there.
@@ -134,6 +171,13 @@ impl Server {
     /// Where its database is.
     pub fn url(&self) -> String {
         self.url_of("bodkin", "cloud")
+    }
+
+    /// Where its database is, or that of its standby once this one is gone.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    pub fn url_with(&self, standby: &Self) -> String {
+        let encoded = |server: &Self| server.place.path().display().to_string().replace('/', "%2F");
+        format!("postgres://bodkin@{},{}/cloud", encoded(self), encoded(standby))
     }
 
     fn client(&self, database: &str) -> Command {

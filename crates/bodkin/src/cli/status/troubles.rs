@@ -11,6 +11,8 @@ use super::{bytes, lasted, number};
 pub const FREE_BYTES_MIN: u64 = 64 << 20;
 /// By how much the clocks of nodes that share a database may differ from its clock; as in the alert BodkinClockDiffers.
 const CLOCK_DIFFERENCE_MAX_S: f64 = 1.0;
+/// For how long what goes between nodes beside the snapshot may not get through; as in the alerts BodkinCertificatesHeldUp and BodkinAuditNotCopied.
+const EXCHANGE_AGE_MAX_S: f64 = 10.0;
 /// Before its end a certificate is to be looked at: it was due for renewal long ago; as in the alert BodkinCertificateEnds.
 const CERTIFICATE_REMAINING_MIN: Duration = Duration::from_secs(14 * 86_400);
 
@@ -34,6 +36,12 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
             let difference = number(numbers, "bodkin_database_clock_difference_seconds");
             format!("this node's clock differs from the shared database's by {difference:.1} s, and what ends at some time ends there at another: have both machines keep time (NTP)")
+        }),
+        held_up(numbers, "bodkin_certificate_exchange_age_seconds").map(|age| {
+            format!("certificates have not gone from node to node for {age}: what is revoked at one counts on at others; the log says why, and bodkin doctor looks at the database")
+        }),
+        held_up(numbers, "bodkin_audit_copy_age_seconds").map(|age| {
+            format!("the other nodes have not seen for {age} what this one's audit log says (its own files have it); the log says why, and bodkin doctor looks at the database")
         }),
         is("bodkin_audit_suspended").then(|| "the audit log cannot be written, and changes are refused: make room on its disk".to_owned()),
         is("bodkin_event_log_suspended").then(|| "the event log keeps nothing: make room on its disk".to_owned()),
@@ -65,6 +73,13 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
     ];
     told.into_iter().flatten().collect()
+}
+
+/// For how long something does not get through to the other nodes, though the database is reached: that it is not is a trouble of its own.
+fn held_up(numbers: &BTreeMap<String, f64>, name: &str) -> Option<String> {
+    let age_s = number(numbers, name);
+    let is_reached = numbers.get("bodkin_database_connected") != Some(&0.0);
+    (is_reached && age_s > EXCHANGE_AGE_MAX_S).then(|| lasted(age_s as u64))
 }
 
 /// Why deadlines are not guaranteed, as the node itself says: the figures alone do not tell which of them is too large. Overview and platform are asked one after the other, so that it may be over.
@@ -126,7 +141,8 @@ mod tests {
 
     const ALERTS: &str = include_str!("../../../../../docs/monitoring/alerts.yml");
     /// What counts since the start is shown on the screen, and is no trouble of now.
-    const COUNTED: [&str; 6] = [
+    const COUNTED: [&str; 7] = [
+        "BodkinDatabaseSetBack",
         "BodkinDeadlinesMissed",
         "BodkinEventsLost",
         "BodkinDeadLetters",
@@ -138,9 +154,15 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 20] = [
+    const FIRING: [Firing; 22] = [
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
+        (
+            "BodkinCertificatesHeldUp",
+            &[("bodkin_database_connected", 1.0), ("bodkin_certificate_exchange_age_seconds", 75.0)],
+            "node to node for 1 min 15 s",
+        ),
+        ("BodkinAuditNotCopied", &[("bodkin_database_connected", 1.0), ("bodkin_audit_copy_age_seconds", 11.0)], "have not seen for 11 s"),
         ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
         ("BodkinReleasesDiffer", &[("bodkin_nodes_other_release", 2.0)], "another release than this one: 2"),
         ("BodkinFleetAway", &[("bodkin_fleet_connected", 0.0), ("bodkin_fleet_waiting_events", 7.0)], "and 7 wait"),

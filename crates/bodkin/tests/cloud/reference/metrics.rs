@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bodkin_host::node_events::CrossingCounts;
 use bodkin_host::shared;
@@ -50,7 +50,11 @@ fn collect(text: &str, is_everywhere: bool, metrics: &mut BTreeMap<String, Metri
 /// Adds the metrics of nodes that share a database, and send each other events: not every machine has the servers for that.
 fn collect_of_several(metrics: &mut BTreeMap<String, Metric>) {
     let nodes = Nodes { rows: Vec::new(), read_at: Instant::now(), own: String::new(), clock_ahead_us: 0 };
-    let standing = Standing { number: 0, away: None, losses: 0, staleness: None, is_keeper: false, nodes: Some(Arc::new(nodes)) };
+    let (certificates_exchanged, audit_copied) = (Some(Duration::ZERO), Some(Duration::ZERO));
+    let (nodes, staleness) = (Some(Arc::new(nodes)), None);
+    let (number, losses, setbacks) = (0, 0, 0);
+    let standing =
+        Standing { number, away: None, losses, setbacks, staleness, is_keeper: false, nodes, certificates_exchanged, audit_copied };
     let counts = CrossingCounts::default();
     let gauges = shared::gauges(&standing).into_iter().chain(counts.gauges()).map(|number| ("gauge", number));
     let counters = shared::counters(&standing).into_iter().chain(counts.counters()).map(|number| ("counter", number));
