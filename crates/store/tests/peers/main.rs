@@ -2,6 +2,7 @@
 
 mod fail_over;
 mod faults;
+mod moving;
 mod network;
 #[path = "../snapshot/operations.rs"]
 mod operations;
