@@ -38,6 +38,7 @@ mod pair_clients;
 mod postgres;
 mod program;
 mod relay_test;
+mod rolling;
 mod schemathesis;
 mod several;
 mod shared;
