@@ -36,6 +36,9 @@ pub struct DoctorOptions {
     /// Seconds to measure how late this machine wakes a thread that is due
     #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     stall_s: u64,
+    /// Where NATS servers are monitored (http_port), which say there whether they sync before they acknowledge: http://HOST:PORT, in a comma list
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    nats_monitors: Vec<String>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -68,7 +71,8 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     tell(data::examine(&settings))?;
     tell(shared::examine(&settings))?;
     tell(node_events::examine(&settings))?;
-    tell(fleet::examine(&settings))?;
+    tell(fleet::examine(&settings, &options.nats_monitors))?;
+    tell(fleet::monitoring::examine(&options.nats_monitors))?;
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Ok);
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let (warnings, problems) = (count(Verdict::Warning), count(Verdict::Problem));

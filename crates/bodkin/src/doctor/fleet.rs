@@ -1,5 +1,7 @@
 //! The fleet's servers: is one reached, is the stream as it has to be, may this edge publish there?
 
+pub mod monitoring;
+
 use bodkin_host::fleet::{FleetConfig, FleetConsumer, FleetLook, FleetStream};
 
 use super::finding::Finding;
@@ -10,8 +12,8 @@ const CHECK: &str = "fleet";
 const REPLICAS_MIN: u8 = 3;
 const WHERE: &str = "docs/how-to/fleet.md says how";
 
-/// Looks at them, if events are forwarded.
-pub fn examine(settings: &Settings) -> Vec<Finding> {
+/// Looks at them, if events are forwarded. `monitors`: where servers say how they sync.
+pub fn examine(settings: &Settings, monitors: &[String]) -> Vec<Finding> {
     // That it cannot be read is told with the other options.
     let Ok(Some(config)) = settings.fleet() else { return Vec::new() };
     let looks: Vec<(String, Result<FleetLook, String>)> =
@@ -23,6 +25,11 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     }
     let first = looks.iter().find_map(|(_, look)| look.as_ref().ok()).expect("one is reached");
     findings.push(stream(&config, &first.stream));
+    if monitors.is_empty() {
+        // Their protocol does not tell.
+        let told = "whether its servers sync before they acknowledge (sync_interval: always) was not asked";
+        findings.push(Finding::warning(CHECK, told, "name the ports at which they are monitored: --nats-monitors http://HOST:8222,..."));
+    }
     findings.extend(first.refused.iter().map(|(lane, why)| {
         let told = format!("lane {lane}: this edge may not publish or read it: {why}");
         Finding::problem(CHECK, told, format!("give the user these rights; {WHERE}"))
@@ -81,13 +88,7 @@ fn stream(config: &FleetConfig, stream: &Result<FleetStream, String>) -> Finding
         return Finding::warning(CHECK, told, format!("have it on disk, on {REPLICAS_MIN} servers or 5; {WHERE}"));
     }
     let forgets = if *forgets { "; old events go from it" } else { "" };
-    // No client is told.
-    Finding::ok(
-        CHECK,
-        format!(
-            "{told}{forgets}. Whether its servers sync before they acknowledge (sync_interval: always) cannot be asked: see their configuration"
-        ),
-    )
+    Finding::ok(CHECK, format!("{told}{forgets}"))
 }
 
 #[cfg(test)]
@@ -101,7 +102,7 @@ mod tests {
         let good =
             FleetStream { replicas: 3, on_disk: true, forgets: false, unusable: None, subjects: vec!["fleet.*.*".to_owned()], messages: 7 };
         for (told, verdict, words) in [
-            (Ok(good.clone()), Verdict::Ok, "cannot be asked"),
+            (Ok(good.clone()), Verdict::Ok, "on 3 servers, on disk"),
             (Ok(FleetStream { forgets: true, ..good.clone() }), Verdict::Ok, "old events go"),
             (Ok(FleetStream { replicas: 1, ..good.clone() }), Verdict::Warning, "with one server"),
             (Ok(FleetStream { on_disk: false, ..good.clone() }), Verdict::Warning, "in memory"),
@@ -119,7 +120,7 @@ mod tests {
             let finding = events_from(&config, &told);
             assert!(finding.verdict == verdict && finding.found.contains(words), "{finding}");
         }
-        let found = examine(&settings);
+        let found = examine(&settings, &[]);
         assert!(found.len() == 1 && found[0].verdict == Verdict::Problem && found[0].found.contains("nats://127.0.0.1:9"), "{found:?}");
     }
 }

@@ -25,6 +25,7 @@ mod jose;
 mod keytool;
 mod mariadb;
 mod maven;
+mod nats_monitoring;
 mod network;
 mod node_events;
 mod node_log;
