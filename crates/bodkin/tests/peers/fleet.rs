@@ -268,6 +268,28 @@ fn a_full_or_deleted_stream_and_wrong_rights_are_told_and_cost_nothing() {
 
 #[test]
 #[ignore = "peer: ./x test --all"]
+fn servers_without_room_are_told_and_what_waits_goes_on_when_they_have_some() {
+    let Some(program) = program("servers_without_room_are_told_and_what_waits_goes_on_when_they_have_some") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let mut cluster = Cluster::start(&program, 200_000);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let config = configure_with(place.path(), "edge", &ports, "batch_bytes_max = 4096");
+    let cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(300, 1_000);
+    // A server without room says so first, and then that its JetStream does not work.
+    let is_told = |told: String| told.contains("insufficient resources") || told.contains("temporarily unavailable");
+    assert!(eventually(|| is_told(told(&cloud).to_string())), "{}", told(&cloud));
+    let stored = lane(&cloud, "events")["stored"].as_u64().expect("a number");
+    assert!(stored < 300 && lane(&cloud, "events")["lost"] == 0, "{}", told(&cloud));
+    cluster.make_room(200_000, 1 << 30);
+    publisher.publish("heat", 0);
+    has(&cluster, &cloud, "events", ((0..301).collect(), 0));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
 fn the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has() {
     let name = "the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has";
     let Some(program) = program(name) else { return };

@@ -57,6 +57,18 @@ impl Cluster {
         SocketAddr::from(([127, 0, 0, 1], self.nodes[at].port))
     }
 
+    /// Starts all of them anew with more room for JetStream: one that has found none does nothing more until then.
+    pub fn make_room(&mut self, from_bytes: u64, to_bytes: u64) {
+        for at in 0..self.nodes.len() {
+            self.kill(at);
+            let text = fs::read_to_string(&self.nodes[at].config).expect("the configuration is there");
+            let [from, to] = [from_bytes, to_bytes].map(|bytes| format!("max_file_store: {bytes},"));
+            assert!(text.contains(&from), "{text}");
+            fs::write(&self.nodes[at].config, text.replace(&from, &to)).expect("the configuration is written");
+            self.revive(at);
+        }
+    }
+
     /// Begins a server that does not run.
     pub fn revive(&mut self, at: usize) {
         let mut command = Command::new(&self.program);
