@@ -210,7 +210,7 @@ fn print(fleet: &Fleet, whole: &FleetReport, rows: &[VariantReport], printer: Pr
             "event to acknowledgement",
             format!("p50 {}, p99 {}, longest {}", ms(whole.latency.p50_ns), ms(whole.latency.p99_ns), ms(whole.latency.max_ns)),
         )
-        .with("more waiting at the end", whole.growth);
+        .with(if whole.growth < 0 { "fewer waiting at the end" } else { "more waiting at the end" }, whole.growth.unsigned_abs());
     write_out(&format!("{details}\n"))?;
     let mut loads = Table::new(&["part", "load of the fullest", ""]);
     for load in &whole.loads {
