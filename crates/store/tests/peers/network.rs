@@ -22,13 +22,13 @@ const REFUSED_MAX: Duration = Duration::from_secs(25);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Passes bytes between a port and a server's socket, or holds all of them.
-struct Wire {
-    address: SocketAddr,
-    holds: Arc<AtomicBool>,
+pub(super) struct Wire {
+    pub address: SocketAddr,
+    pub holds: Arc<AtomicBool>,
 }
 
 impl Wire {
-    fn to(socket: PathBuf) -> Self {
+    pub fn to(socket: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, holds) = (listener.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
         let held = holds.clone();
