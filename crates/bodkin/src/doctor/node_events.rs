@@ -106,7 +106,7 @@ fn stream(terms: &NodeStreamTerms, subject: &str, stream: &Result<FleetStream, S
     Finding::ok(
         CHECK,
         format!(
-            "{told}. Whether its servers sync before they acknowledge (sync_interval: always) cannot be asked: see their configuration"
+            "{told}. Whether its servers sync before they acknowledge (sync_interval: always) is told by --nats-monitors http://HOST:8222,..."
         ),
     )
 }
@@ -148,7 +148,7 @@ mod tests {
             messages: 7,
         };
         for (told, verdict, words) in [
-            (Ok(good.clone()), Verdict::Ok, "cannot be asked"),
+            (Ok(good.clone()), Verdict::Ok, "--nats-monitors"),
             (Ok(FleetStream { forgets: false, ..good.clone() }), Verdict::Warning, "nothing goes from it"),
             (Ok(FleetStream { replicas: 1, ..good.clone() }), Verdict::Warning, "with one server"),
             (Ok(FleetStream { on_disk: false, ..good.clone() }), Verdict::Warning, "in memory"),
