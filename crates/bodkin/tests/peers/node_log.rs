@@ -47,7 +47,7 @@ impl Ground {
         self.data.path().join(name)
     }
 
-    fn node(&self, data: &Path, user: &str, servers: &str) -> Cloud {
+    fn launch(&self, data: &Path, user: &str, servers: &str) -> Launch {
         Launch::new()
             .data(data)
             .env("BODKIN_DATABASE", &self.database.url())
@@ -55,12 +55,11 @@ impl Ground {
             .env("BODKIN_NODE_EVENTS_STREAM", "NODES")
             .env("BODKIN_NODE_EVENTS_REPLICAS", "3")
             .env("BODKIN_NODE_EVENTS_BYTES_MAX", "16777216")
-            .start()
     }
 
     /// A node that is connected.
     fn up(&self, name: &str, servers: &str) -> Cloud {
-        let node = self.node(&self.data(name), "edge", servers);
+        let node = self.launch(&self.data(name), "edge", servers).start();
         eventually(|| is_connected(&node), || node.stderr());
         node
     }
@@ -161,6 +160,11 @@ fn what_a_node_missed_is_delivered_once_and_in_order_behind_cuts_and_kills() {
     let pushed = pushed.payloads();
     let of_three: Vec<&String> = pushed.iter().filter(|payload| payload.starts_with('c')).collect();
     assert_eq!(of_three.len(), 80, "a node that was not killed pushes each once, and nobody else does: {of_three:?}");
+
+    // A node that ends in order leaves nothing behind.
+    publish(&three, 'c', 81..=110);
+    assert!(three.stop().success());
+    hears_once(&at_two, &two, &[('a', 1..=120), ('b', 1..=20), ('c', 1..=110)]);
 }
 
 #[test]
@@ -209,13 +213,18 @@ fn what_the_stream_has_let_go_of_is_counted_and_told() {
 #[ignore = "peer: ./x test --all"]
 fn who_lacks_rights_is_told_which() {
     let Some(ground) = Ground::start("who_lacks_rights_is_told_which") else { return };
-    let one = ground.up("one", &ground.servers());
-    one.register_publisher("sensor", 7001);
     let servers = ground.servers();
-    let two = ground.node(&ground.data("two"), "mute", &servers);
+    let told = |node: &Cloud| node.get("/api/v1/nodes/events").text();
+    // Servers that have no room for the stream: events wait.
+    let one = ground.launch(&ground.data("one"), "edge", &servers).env("BODKIN_NODE_EVENTS_BYTES_MAX", "1073741824").start();
+    one.register_publisher("sensor", 7001);
+    eventually(|| told(&one).contains("insufficient storage (10005)"), || told(&one));
+    publish(&one, 'a', 1..=3);
+    one.kill();
+    let one = ground.up("one", &servers);
+    let two = ground.launch(&ground.data("two"), "mute", &servers).start();
     publish(&two, 'b', 1..=3);
-    let told = || two.get("/api/v1/nodes/events").text();
-    eventually(|| told().contains("Permissions Violation"), || format!("{}\n{}", told(), two.stderr()));
+    eventually(|| told(&two).contains("Permissions Violation"), || format!("{}\n{}", told(&two), two.stderr()));
     // What has no answer is known by its time alone.
     eventually(|| !is_connected(&two), || two.stderr());
     let url = format!("nats://mute:{PASSWORD}@{servers}");
@@ -227,11 +236,18 @@ fn who_lacks_rights_is_told_which() {
     let examined = String::from_utf8_lossy(&examined.stdout).into_owned();
     assert!(examined.contains("may not publish to stream NODES"), "{examined}");
     assert!(examined.contains("cannot take from stream NODES"), "{examined}");
+    // One that names another stream of the same cloud.
+    drop(two);
+    let two = ground.launch(&ground.data("other"), "edge", &servers).env("BODKIN_NODE_EVENTS_STREAM", "OTHER").start();
+    eventually(|| told(&two).contains("subjects overlap"), || told(&two));
     // With its rights it hands on what has waited.
     drop(two);
     let at_one = listen(&one, "", &[]);
     let two = ground.up("two", &servers);
     hears_once(&at_one, &two, &[('b', 1..=3)]);
+    let at_two = listen(&two, "", &[]);
+    publish(&one, 'a', 4..=5);
+    hears_once(&at_two, &two, &[('a', 4..=5)]);
 }
 
 /// The id that a listener has heard last.
@@ -334,5 +350,44 @@ fn nodes_believe_servers_by_their_authority_only_and_are_known_by_their_key() {
             eventually(|| refused.stderr().contains(why), || refused.stderr());
             assert!(!is_connected(&refused), "{why}");
         }
+    }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn under_load_each_event_is_heard_once_through_kills_of_servers_and_nodes() {
+    const EVENTS: u32 = 1_500;
+    let test = "under_load_each_event_is_heard_once_through_kills_of_servers_and_nodes";
+    let Some(mut ground) = Ground::start(test) else { return };
+    let all = ground.servers();
+    let link = Link::to(ground.cluster.address(1)).expect("a link");
+    let one = ground.up("one", &all);
+    one.register_publisher("sensor", 7001);
+    let two = ground.up("two", &link.address.to_string());
+    let three = ground.up("three", &all);
+    let at_three = listen(&three, "", &[]);
+    let two = std::thread::scope(|scope| {
+        let mut two = two;
+        let publishers: Vec<_> =
+            [(&one, 'a'), (&three, 'c')].map(|(node, begin)| scope.spawn(move || publish(node, begin, 1..=EVENTS))).into();
+        let mut round = 0;
+        while publishers.iter().any(|publisher| !publisher.is_finished()) {
+            ground.cluster.kill(round % 3);
+            ground.cluster.revive(round % 3);
+            link.cut();
+            eventually(|| !is_connected(&two), || two.stderr());
+            link.mend();
+            two.kill();
+            two = ground.up("two", &link.address.to_string());
+            round += 1;
+        }
+        assert!(round > 0, "something was killed beside the publishers");
+        two
+    });
+    let whole = [('a', 1..=EVENTS), ('c', 1..=EVENTS)];
+    hears_once(&at_three, &three, &whole);
+    for node in [&one, &two, &three] {
+        hears_once(&listen(node, "&since=0", &[]), node, &whole);
+        assert_eq!(counted(node, "bodkin_node_events_missing_total "), 0, "{}", node.stderr());
     }
 }

@@ -124,6 +124,11 @@ impl LaneBacklog {
         self.window.len() + self.waiting.len()
     }
 
+    /// Whether it is to be brought on before anything else can be forwarded.
+    pub fn wants_log(&self) -> bool {
+        self.wants.is_some() || self.placed.is_some() && self.window.is_empty() && !self.waiting.is_empty()
+    }
+
     /// In which count of positions it is.
     pub fn epoch(&self) -> u64 {
         self.epoch

@@ -38,7 +38,10 @@ use crate::{
 const NOTE_PERIOD: Duration = Duration::from_secs(5);
 /// The longest time between two looks at the event log.
 const LOOK_MAX: Duration = Duration::from_millis(20);
-
+/// The shortest.
+const LOOK_SOON: Duration = Duration::from_millis(1);
+/// How long a node that stops waits until the others have what it accepted last.
+const LINGER: Duration = Duration::from_secs(1);
 /// The longest wait of a thread that is told when there is something.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -135,7 +138,8 @@ impl Carrier {
 
     /// Runs until it is told to stop.
     pub(super) fn run(mut self) {
-        while !self.stops.load(Acquire) {
+        let mut stops_since = None;
+        loop {
             // In front of the look at the log: what is written from now on rings again.
             self.bell.take(&mut Vec::new());
             // What an answer lets go is on its way while the batches behind it are read.
@@ -149,10 +153,20 @@ impl Carrier {
                 self.note();
             }
             let look = match self.purpose {
-                Purpose::Fleet => (self.config.batch_wait_max / 2).clamp(Duration::from_millis(1), LOOK_MAX),
+                Purpose::Fleet => (self.config.batch_wait_max / 2).clamp(LOOK_SOON, LOOK_MAX),
                 // It is told by the bell.
                 Purpose::Nodes => WAIT_MAX,
             };
+            let wants_log = self.forwarding.lanes.iter().any(LaneBacklog::wants_log);
+            if self.stops.load(Acquire) {
+                let since = stops_since.get_or_insert_with(Instant::now).elapsed();
+                if since >= LINGER || !self.lingers(is_behind || wants_log) {
+                    break;
+                }
+            }
+            let look = if stops_since.is_some() { LOOK_MAX } else { look };
+            // What the stream has said has made room, or shown the place to go on from; a log that cannot be read is not tried without a pause.
+            let look = if wants_log { LOOK_SOON } else { look };
             let longest = if is_behind { Duration::ZERO } else { next.min(look) };
             if let Err(error) = self.line.wait(longest) {
                 self.warn("poll", &format!("the thread cannot wait for its connection: {error}"));
@@ -160,6 +174,12 @@ impl Carrier {
             }
         }
         self.note();
+    }
+
+    /// Whether a thread that is to stop goes on for a moment: what a node has accepted last waits for nobody else.
+    fn lingers(&self, is_behind: bool) -> bool {
+        let waits = is_behind || self.forwarding.lanes.iter().any(|lane| lane.len() > 0);
+        self.purpose == Purpose::Nodes && waits && self.state.is_connected.load(Relaxed)
     }
 
     /// Looks at the event log, and reads what waits; true: there is more to look at, and room for it.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use bodkin_arrowhead::record::SystemId;
 use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId, topic::Platform};
 use bodkin_nats::lane::{Identity, Records};
-use bodkin_store::event_log::{EventLog, EventLogLimits};
+use bodkin_store::event_log::{EventLog, EventLogLimits, Origin};
 use tempfile::TempDir;
 
 use super::super::follower::{Chosen, Follower, Selection};
@@ -216,4 +216,22 @@ fn what_has_come_from_the_fleet_does_not_go_back_there() {
     }
     bench.follow();
     assert_eq!(bench.lane().len(), 3, "A and B, and the one of A that was made here");
+}
+
+#[test]
+fn what_other_nodes_have_accepted_is_forwarded_by_them_alone() {
+    let mut bench = bench();
+    bench.fill(1, 0);
+    let origin = Origin { node: 0xb2, position: Position(7), epoch: 1, lane: 1 };
+    let json = r#"{"eventType":"A","payload":"1"}"#;
+    bench.log.append_from(Some(origin), TIME_NS, id(1), "A", json, Instant::now());
+    bench.log.append_from(Some(origin), TIME_NS, id(1), "A", "9", Instant::now());
+    bench.log.write(Instant::now());
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    assert_eq!(bench.drain().0, [0], "neither to the fleet");
+    bench.follower = Follower::new(bench.reader.clone(), Position(0), Selection::Accepted);
+    let begin = Checkpoint { epoch: 1, position: 0, from: Position(0) };
+    bench.lanes = vec![LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, begin)];
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    assert_eq!(bench.drain().0, [0], "nor to the other nodes");
 }
