@@ -100,37 +100,49 @@ impl Cluster {
         self.request(subject, payload);
     }
 
+    /// Whether a stream has room for a message; asked until somebody says so.
+    pub fn is_taken(&self, subject: &str, payload: &str) -> bool {
+        self.answer(subject, payload, |_| true).get("error").is_none()
+    }
+
     fn request(&self, subject: &str, body: &str) -> serde_json::Value {
+        self.answer(subject, body, |answer| answer.get("error").is_none())
+    }
+
+    /// What is answered, tried until it is what is meant.
+    fn answer(&self, subject: &str, body: &str, is_meant: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let mut number = 0;
         let name = format!("{:x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), (subject, body)));
         eventually_some(|| {
             // One that is killed just now has others beside it. A message that was stored and not answered is stored once: it has a name.
             number += 1;
-            let address = self.address(number % 3);
-            let mut connection = TcpStream::connect(address).ok()?;
-            connection.set_read_timeout(Some(PATIENCE / 4)).ok()?;
-            let id = format!("{name}-{number}");
-            let headers = format!("NATS/1.0\r\nNats-Msg-Id: {name}\r\n\r\n");
-            let line = format!(
-                "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"edge\",\"pass\":\"{PASSWORD}\"}}\r\nSUB answers.{id} 1\r\nHPUB {subject} answers.{id} {} {}\r\n{headers}{body}\r\n",
-                headers.len(),
-                headers.len() + body.len()
-            );
-            connection.write_all(line.as_bytes()).ok()?;
-            let mut decoder = bodkin_nats::protocol::Decoder::new(bodkin_nats::protocol::Limits::default());
-            let mut bytes = vec![0; 65_536];
-            loop {
-                let length = connection.read(&mut bytes).ok().filter(|length| *length > 0)?;
-                let mut rest = &bytes[..length];
-                while let Some(operation) = decoder.receive(&mut rest).ok()? {
-                    if let bodkin_nats::protocol::Operation::Message(message) = operation {
-                        let answer: serde_json::Value = serde_json::from_slice(&message.payload).ok()?;
-                        return answer.get("error").is_none().then_some(answer);
-                    }
-                }
-            }
+            self.answer_of(number % 3, &format!("{name}-{number}"), &name, subject, body).filter(&is_meant)
         })
         .unwrap_or_else(|| panic!("JetStream does not answer {subject}"))
+    }
+
+    /// What a server answers to a message of this name, at this place below `answers`; nothing if it does not.
+    fn answer_of(&self, server: usize, place: &str, name: &str, subject: &str, body: &str) -> Option<serde_json::Value> {
+        let mut connection = TcpStream::connect(self.address(server)).ok()?;
+        connection.set_read_timeout(Some(PATIENCE / 4)).ok()?;
+        let headers = format!("NATS/1.0\r\nNats-Msg-Id: {name}\r\n\r\n");
+        let line = format!(
+            "CONNECT {{\"verbose\":false,\"headers\":true,\"user\":\"edge\",\"pass\":\"{PASSWORD}\"}}\r\nSUB answers.{place} 1\r\nHPUB {subject} answers.{place} {} {}\r\n{headers}{body}\r\n",
+            headers.len(),
+            headers.len() + body.len()
+        );
+        connection.write_all(line.as_bytes()).ok()?;
+        let mut decoder = bodkin_nats::protocol::Decoder::new(bodkin_nats::protocol::Limits::default());
+        let mut bytes = vec![0; 65_536];
+        loop {
+            let length = connection.read(&mut bytes).ok().filter(|length| *length > 0)?;
+            let mut rest = &bytes[..length];
+            while let Some(operation) = decoder.receive(&mut rest).ok()? {
+                if let bodkin_nats::protocol::Operation::Message(message) = operation {
+                    return serde_json::from_slice(&message.payload).ok();
+                }
+            }
+        }
     }
 }
 

@@ -1,0 +1,74 @@
+//! Servers that have no room, and a stream that is deleted under its edges: what waits, what is told, and what is in the stream afterwards.
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::servers::Cluster;
+use super::{Publisher, STREAM, configure_with, has, is_idle, lane, program, register, told, up};
+use crate::support::patience::eventually;
+
+/// Bytes that JetStream has on each server.
+const STORE_BYTES: u64 = 2_000_000;
+/// A message of somebody else's stream, and how many of them are more than there is room for.
+const FILLER_BYTES: usize = 100_000;
+const FILLERS_MAX: u64 = 40;
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn while_servers_have_no_room_events_wait_and_go_on_once_there_is_some() {
+    let Some(program) = program("while_servers_have_no_room_events_wait_and_go_on_once_there_is_some") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, STORE_BYTES);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let cloud = up(place.path(), &configure_with(place.path(), "edge", &ports, "batch_bytes_max = 4096"));
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(20, 0);
+    has(&cluster, &cloud, "events", ((0..20).collect(), 0));
+    // Somebody else's stream takes all that there is.
+    let other = json!({"name": "OTHER", "subjects": ["other"], "storage": "file", "discard": "new", "num_replicas": 3});
+    cluster.ask("STREAM.CREATE.OTHER", &other.to_string());
+    let fillers =
+        (0..FILLERS_MAX).take_while(|number| cluster.is_taken("other", &format!("{number} {}", "x".repeat(FILLER_BYTES)))).count();
+    assert!((1..FILLERS_MAX as usize).contains(&fillers), "{fillers} messages of {FILLER_BYTES} bytes had room in {STORE_BYTES}");
+    publisher.publish_all(200, 2_000);
+    assert!(eventually(|| told(&cloud).to_string().contains("insufficient")), "{}", told(&cloud));
+    let waits = lane(&cloud, "events");
+    assert!(waits["waiting"].as_u64().expect("a number") > 0 && waits["stopped"] == false && waits["lost"] == 0, "{waits}");
+    cluster.ask("STREAM.DELETE.OTHER", "");
+    has(&cluster, &cloud, "events", ((0..220).collect(), 0));
+    assert!(eventually(|| is_idle(&cloud) && lane(&cloud, "events")["trouble"].is_null()), "{}", told(&cloud));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice() {
+    let Some(program) = program("a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    // Somebody else makes the stream.
+    let config = configure_with(place.path(), "edge", &ports, "");
+    let text = std::fs::read_to_string(&config).expect("it was written").replace("create_replicas = 3", "create_replicas = 0");
+    std::fs::write(&config, text).expect("written");
+    let stream = json!({"name": STREAM, "subjects": ["fleet.*.*"], "storage": "file", "discard": "new", "num_replicas": 3}).to_string();
+    cluster.ask("STREAM.CREATE.FLEET", &stream);
+    let cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(100, 0);
+    has(&cluster, &cloud, "events", ((0..100).collect(), 0));
+    assert!(lane(&cloud, "events")["emptiedThrough"].is_null(), "{}", told(&cloud));
+    cluster.ask("STREAM.DELETE.FLEET", "");
+    publisher.publish_all(100, 0);
+    let is_told = || told(&cloud)["connected"] == false && told(&cloud)["trouble"].to_string().contains("stream not found");
+    assert!(eventually(is_told), "{}", told(&cloud));
+    assert!(eventually(|| lane(&cloud, "events")["waiting"] == 100), "{}", told(&cloud));
+    cluster.ask("STREAM.CREATE.FLEET", &stream);
+    // What was acknowledged is gone with the stream, which is told, and is not sent again; what waited is there once.
+    has(&cluster, &cloud, "events", ((100..200).collect(), 0));
+    let behind = lane(&cloud, "events");
+    assert_eq!((&behind["emptiedThrough"], &behind["position"], &behind["lost"]), (&json!(100), &json!(200), &json!(0)), "{behind}");
+    publisher.publish_all(10, 0);
+    has(&cluster, &cloud, "events", ((100..210).collect(), 0));
+}
