@@ -206,6 +206,11 @@ impl Pair {
         self.place.path().join(node).join("trust")
     }
 
+    /// The database of a node.
+    pub fn database(&self, node: &str) -> PathBuf {
+        self.place.path().join(node).join("bodkin.sqlite")
+    }
+
     /// Takes the disk of a node that does not run.
     pub fn lose_disk(&self, node: &str) {
         fs::remove_dir_all(self.place.path().join(node)).expect("it had one");
