@@ -112,9 +112,11 @@ impl<R> Shard<R> {
         let of_stream = |index: &u32| {
             let stream = self.streams.at(*index);
             let acked = stream.readers.iter().find(|reader| reader.subscription == key).map(|reader| reader.acked);
-            let kept = std::iter::successors(Some(stream.head), |slot| Some(self.streams.slots.at(*slot).next));
-            let kept = kept.take_while(|slot| *slot != NONE).map(|slot| self.streams.slots.at(slot));
-            kept.filter(|message| !message.is_shed && acked.is_some_and(|acked| message.sequence > acked)).count() as u64
+            let there = |slot: u32| (slot != NONE).then_some(slot);
+            let kept = std::iter::successors(there(stream.head), |slot| there(self.streams.slots.at(*slot).next));
+            kept.map(|slot| self.streams.slots.at(slot))
+                .filter(|message| !message.is_shed && acked.is_some_and(|acked| message.sequence > acked))
+                .count() as u64
         };
         self.streams.of(topic).iter().map(of_stream).sum()
     }
