@@ -126,7 +126,7 @@ impl LaneBacklog {
 
     /// Whether it is to be brought on before anything else can be forwarded.
     pub fn wants_log(&self) -> bool {
-        self.wants.is_some() || self.placed.is_some() && self.window.is_empty() && !self.waiting.is_empty()
+        self.wants.is_some() || self.is_behind() && self.window.len() == 0
     }
 
     /// In which count of positions it is.
