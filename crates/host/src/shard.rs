@@ -82,7 +82,6 @@ pub use self::{
 use crate::{
     answer::Answer,
     audit,
-    fleet::FleetTold,
     frames::Frames,
     gate::Gate,
     http::RawRequest,
@@ -190,8 +189,8 @@ pub struct Shard {
     losses: Guarantee,
     /// Publishers that wait until their events are covered.
     uncovered: BTreeMap<(StreamId, Sequence), Uncovered>,
-    /// Where the fleet is told what became of its events.
-    fleet: Option<Arc<Inbox<FleetTold>>>,
+    /// The fleet's end of events that come from there.
+    fleet: from_fleet::FleetEnd,
     /// Keeps every accepted event, unless it is switched off.
     log: Option<EventLog>,
     /// Of events that go to the other nodes of this cloud, and come from them.
@@ -284,7 +283,7 @@ impl Shard {
             primary,
             losses: Guarantee::Unstated,
             uncovered: BTreeMap::new(),
-            fleet: None,
+            fleet: from_fleet::FleetEnd::default(),
             log,
             nodes,
             unsynced: Unsynced::default(),

@@ -45,7 +45,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
 /// Messages behind which it is looked at sooner.
 const LOOK_MESSAGES: usize = 10_000;
-/// What was brought and has to come again is waited for so many times the consumer's own wait.
+/// What was brought and has to come again is waited for so many times the consumer's own wait, one message behind the other.
 const SETTLE_WAITS: u32 = 2;
 
 /// A message to be taken.
@@ -134,7 +134,11 @@ pub struct Intake {
     next_pull: u64,
     /// When something has come of the consumer last.
     heard: Duration,
+    /// Messages that had not come then.
+    waiting: u64,
     looked: Duration,
+    /// How long the next one that was brought before is waited for, and until when.
+    settle_max: Duration,
     settle_until: Duration,
 }
 
@@ -166,7 +170,9 @@ impl Intake {
             pulls: BTreeMap::new(),
             next_pull: 1,
             heard: Duration::ZERO,
+            waiting: 0,
             looked: Duration::ZERO,
+            settle_max: Duration::ZERO,
             settle_until: Duration::ZERO,
         })
     }
@@ -203,6 +209,11 @@ impl Intake {
     /// Messages that were told to be taken and are not done.
     pub fn taken(&self) -> usize {
         self.taken.len()
+    }
+
+    /// Messages that the consumer had not brought when something was heard of it last.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// One that was taken is where it is not lost.
@@ -432,6 +443,7 @@ impl Intake {
 
     /// A quiet stream has nothing for us up to where it was. What is purged between the two questions, some milliseconds, is not told.
     fn glanced(&mut self, info: &ConsumerInfo) {
+        self.waiting = info.num_pending;
         let is_quiet = matches!(self.standing, Standing::Open) && self.taken.is_empty() && self.order.is_settled();
         if let (true, 0, 0, Some(memory), Some(stream)) = (is_quiet, info.num_ack_pending, info.num_pending, &mut self.memory, &self.stream)
         {
@@ -475,10 +487,11 @@ impl Intake {
             self.seen_through = self.seen_through.max(Some(last));
         }
         self.is_glancing = false;
-        (self.heard, self.standing) = (now, Standing::Open);
-        self.settle_until = now + SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;
+        (self.heard, self.waiting, self.standing) = (now, info.num_pending + info.num_ack_pending, Standing::Open);
+        self.settle_max = SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;
+        self.settle_until = now + self.settle_max;
         self.order.begin(info.delivered, info.num_ack_pending);
-        told.push(Told::Ready(info.num_pending + info.num_ack_pending));
+        told.push(Told::Ready(self.waiting));
         self.pulls.clear();
     }
 
@@ -489,13 +502,15 @@ impl Intake {
         }
         self.heard = now;
         let Some(delivered) = Delivered::of(&message) else { return self.status(&message, now, told) };
+        self.waiting = delivered.pending;
         if let Some((left, _)) = self.pulls.values_mut().find(|(left, _)| *left > 0) {
             *left -= 1;
         }
         self.pulls.retain(|_, (left, _)| *left > 0);
         match self.order.came(delivered.at, message) {
             Came::InOrder(ready) => ready.into_iter().for_each(|(sequence, message)| self.ready(sequence, message, told)),
-            Came::Collected => {}
+            // However slow the link is, it goes on as long as one comes behind the other.
+            Came::Collected(is_awaited) => self.settle_until = if is_awaited { now + self.settle_max } else { self.settle_until },
             Came::PassedOver => {
                 self.pulls.clear();
                 self.standing = Standing::Draining;

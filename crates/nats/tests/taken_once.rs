@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bodkin_nats::{
     client::Options,
-    intake::{Intake, IntakeSetup, Noted, Recall, Told},
+    intake::{ACK_PENDING_MAX, Intake, IntakeSetup, Noted, Recall, Told},
     jetstream::Api,
     protocol::{Credentials, Subject},
 };
@@ -236,7 +236,7 @@ impl Run {
     fn note(&mut self) {
         let Some(memory) = self.intake.memory() else { return };
         let oldest = self.under_way.iter().map(|held| held.behind).min();
-        if let Some(noted) = self.recall.next(memory, oldest, self.log.len() as u64) {
+        if let Some(noted) = self.recall.next(memory, self.gone, oldest, self.log.len() as u64) {
             self.noted = Some(noted);
             self.recall.is_noted(noted);
         }
@@ -337,6 +337,32 @@ fn a_stream_that_is_made_anew_is_taken_whole() {
     for seed in 0..SEEDS {
         let adversary = Adversary { kills_taker: seed % 2 == 0, remakes: true, loses_words: seed % 3 == 0, ..Adversary::default() };
         assert_eq!(run(seed, adversary).0, 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn as_much_as_may_be_under_way_at_the_most_comes_again_and_in_order() {
+    let under_way_max = usize::try_from(ACK_PENDING_MAX).expect("a number");
+    for seed in 0..20 {
+        let mut run = Run::new(seed);
+        while run.server.consumer.is_none() {
+            run.step();
+        }
+        run.server.ack_pending_max = Some(under_way_max);
+        (0..under_way_max + 300).for_each(|_| run.server.publish(true));
+        run.cut();
+        run.server.bring_to_nobody(under_way_max, run.now);
+        for step in 0..QUIET_STEPS {
+            if run.last_logged() == run.server.kept.last().copied() && run.under_way.is_empty() {
+                break;
+            }
+            if seed % 2 == 0 && step == 300 {
+                run.kill();
+            }
+            run.step();
+        }
+        let taken: Vec<u64> = run.log.iter().flatten().map(|(_, sequence)| *sequence).collect();
+        assert!(taken.iter().eq(&run.server.ours), "seed {seed}: {} of {}", taken.len(), run.server.ours.len());
     }
 }
 

@@ -35,7 +35,7 @@ use bodkin_store::event_log::EventLogReader;
 pub use self::state::{BackState, BackView};
 use self::{
     hands::Hands,
-    reading::{Read, Reader},
+    reading::{Read, Reader, telling_lost},
     taken_log::TakenLog,
 };
 use super::config::FleetConfig;
@@ -43,6 +43,7 @@ use crate::{
     inbox::Inbox,
     nats::{Line, Speaker, inbox},
     seldom::SeldomOf,
+    trace::now_ns,
 };
 
 /// How often is noted on disk how far it has come.
@@ -85,8 +86,8 @@ pub enum FleetTold {
     Covered((Incarnation, Sequence)),
     /// It will never be taken, and why.
     Refused((Incarnation, Sequence), String),
-    /// It may be taken later, and why.
-    Later((Incarnation, Sequence), String),
+    /// It may be taken in so long, and why not now; without a reason the period of its topic is it, and nothing is wrong.
+    Later((Incarnation, Sequence), Option<String>, Duration),
 }
 
 /// The thread that takes.
@@ -124,6 +125,7 @@ impl WayBack {
             state,
             stops: stops.clone(),
             edge: config.edge.clone(),
+            lost: 0,
             noted: Instant::now(),
             seldom: SeldomOf::default(),
         };
@@ -196,6 +198,8 @@ struct Thread {
     state: Arc<BackState>,
     stops: Arc<AtomicBool>,
     edge: String,
+    /// Messages of this stream that it had let go of before they came, at the most.
+    lost: u64,
     noted: Instant,
     seldom: SeldomOf,
 }
@@ -210,6 +214,7 @@ impl Thread {
                 self.tell(told);
             }
             self.hands.hand_over();
+            self.tell_numbers();
             let next = match turned {
                 // What was told may have something due.
                 Ok(_) if is_told => Duration::ZERO,
@@ -244,7 +249,13 @@ impl Thread {
                 hands::End::Later(why) => self.warn("later", &format!("an event is not taken yet: {why}")),
             }
         }
-        self.state.under_way.store(self.taking.intake.taken() as u64, Relaxed);
+    }
+
+    fn tell_numbers(&self) {
+        let intake = &self.taking.intake;
+        self.state.under_way.store(intake.taken() as u64, Relaxed);
+        self.state.oldest_ms.store(self.hands.oldest_ms().unwrap_or_default(), Relaxed);
+        self.state.waiting.store(intake.waiting(), Relaxed);
     }
 
     /// A message that can never be published here is not to come again.
@@ -262,7 +273,7 @@ impl Thread {
             Told::Stream(info) => self.remember(&info),
             Told::Ready(waiting) => {
                 self.line.reached();
-                self.state.is_ready(waiting);
+                self.state.is_ready();
                 // Who is killed now begins here again, not with a later present.
                 self.note(true);
                 tracing::info!(edge = self.edge, waiting, "events of the fleet come here");
@@ -274,6 +285,7 @@ impl Thread {
             }
             Told::Take(delivery) => self.take(delivery),
             Told::Lost(messages) => {
+                self.lost += messages;
                 self.state.lost.fetch_add(messages, Relaxed);
                 tracing::error!(
                     edge = self.edge,
@@ -300,7 +312,12 @@ impl Thread {
         };
         self.hands.forget();
         match self.taken_log.memory(Incarnation(incarnation)) {
-            Ok(memory) => self.taking.intake.remembers(memory),
+            Ok((memory, lost)) => {
+                self.lost = lost;
+                // Those that were counted by a run before this one, or by the node that led.
+                self.state.lost.fetch_max(lost, Relaxed);
+                self.taking.intake.remembers(memory);
+            }
             // It is told again with the next connection.
             Err(error) => {
                 let told = format!("the event log cannot be read: {error}");
@@ -311,9 +328,15 @@ impl Thread {
     }
 
     fn take(&mut self, Delivery { sequence, message }: Delivery) {
+        self.state.heard_ms.store(now_ns() / 1_000_000, Relaxed);
         let incarnation = self.taken_log.incarnation();
         match self.reader.read(incarnation, sequence, &message) {
-            Read::Event(event) => self.hands.take(*event, self.taken_log.end()),
+            Read::Event(mut event) => {
+                if self.lost > 0 {
+                    event.metadata = telling_lost(&event.metadata, self.lost);
+                }
+                self.hands.take(*event, self.taken_log.end());
+            }
             Read::NotOurs => {
                 self.state.passed.fetch_add(1, Relaxed);
                 self.taking.intake.done(sequence);
@@ -337,7 +360,7 @@ impl Thread {
         let Some(memory) = self.taking.intake.memory() else { return };
         let Some(floor) = memory.floor() else { return };
         self.state.position.store(floor, Relaxed);
-        if let Err(error) = self.taken_log.note(memory, self.hands.oldest()) {
+        if let Err(error) = self.taken_log.note(memory, self.lost, self.hands.oldest()) {
             self.warn("note", &format!("how far they have come cannot be noted: {error}"));
         }
     }

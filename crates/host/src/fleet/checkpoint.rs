@@ -42,33 +42,46 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&next, path)
 }
 
+/// Why a file is not believed.
+fn damaged(path: &Path, told: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{} {told}", path.display()))
+}
+
+/// The numbers of a file; `None`: there is none. One that has something else is an error, in which `told` says what that means.
+pub fn read_numbers(path: &Path, told: &str) -> io::Result<Option<Vec<u64>>> {
+    match fs::read(path) {
+        Ok(bytes) => numbers(&bytes).map(Some).ok_or_else(|| damaged(path, told)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn numbers(bytes: &[u8]) -> Option<Vec<u64>> {
+    let text = std::str::from_utf8(bytes.get(..bytes.len().min(BYTES_MAX))?).ok()?.strip_suffix('\n')?;
+    let numbers = text.strip_prefix(FORM)?.strip_prefix(' ')?;
+    numbers.split(' ').map(|number| number.parse().ok()).collect()
+}
+
+/// Writes numbers in the place of those before; whoever is killed meanwhile has either.
+pub fn write_numbers(path: &Path, numbers: &[u64]) -> io::Result<()> {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    replace(path, &format!("{FORM} {}\n", numbers.join(" ")))
+}
+
 impl Checkpoint {
     /// Reads it; `None`: there is none.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
-        match fs::read(path) {
-            Ok(bytes) => Self::parse(&bytes).map(Some).ok_or_else(|| {
-                let told = format!("{} is no checkpoint of a lane; remove it, and the lane begins with the present", path.display());
-                io::Error::new(io::ErrorKind::InvalidData, told)
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let told = "is no checkpoint of a lane; remove it, and the lane begins with the present";
+        match read_numbers(path, told)?.as_deref() {
+            None => Ok(None),
+            Some(&[epoch, position, from]) if epoch > 0 => Ok(Some(Self { epoch, position, from: Position(from) })),
+            Some(_) => Err(damaged(path, told)),
         }
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes.get(..bytes.len().min(BYTES_MAX))?).ok()?.strip_suffix('\n')?;
-        let mut words = text.split(' ');
-        if words.next() != Some(FORM) {
-            return None;
-        }
-        let mut number = || words.next()?.parse().ok();
-        let checkpoint = Self { epoch: number()?, position: number()?, from: Position(number()?) };
-        (words.next().is_none() && checkpoint.epoch > 0).then_some(checkpoint)
     }
 
     /// Writes it in the place of the one before.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        replace(path, &format!("{FORM} {} {} {}\n", self.epoch, self.position, self.from.0))
+        write_numbers(path, &[self.epoch, self.position, self.from.0])
     }
 }
 

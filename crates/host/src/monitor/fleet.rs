@@ -56,13 +56,18 @@ pub(super) fn counters(fleet: &FleetState) -> [Number; 6] {
 }
 
 /// How what comes from the fleet is now.
-pub(super) fn back_gauges(back: &BackState) -> [Number; 2] {
+pub(super) fn back_gauges(back: &BackState) -> [Number; 3] {
     [
         ("bodkin_from_fleet_connected", "1 while events of the fleet come here.", u64::from(back.is_connected.load(Relaxed))),
         (
             "bodkin_from_fleet_under_way_events",
             "Events of the fleet that have come and are not in the event log yet.",
             back.under_way.load(Relaxed),
+        ),
+        (
+            "bodkin_from_fleet_waiting_events",
+            "Messages in the fleet's stream for this edge that have not come, as was heard last.",
+            back.waiting.load(Relaxed),
         ),
     ]
 }

@@ -1,5 +1,7 @@
 //! Why an event was not taken, in the words of each transport.
 
+use std::time::Duration;
+
 use bodkin_arrowhead::error::{ArrowheadError, ExceptionType};
 use bodkin_broker::{Refusal, ShardError, Terms, wire::RefusalReason};
 
@@ -14,6 +16,8 @@ pub(super) enum NotTaken {
     Header(ArrowheadError),
     /// Its event type is durable, and the event log takes nothing at present.
     LogSuspended(ArrowheadError),
+    /// The topic's period lets its next event of the fleet come in so long.
+    TooEarly(Duration),
     /// There are too many event types, or publishers of them.
     NoRoom(ArrowheadError),
     /// A later run of its publisher has published.
@@ -36,7 +40,7 @@ impl NotTaken {
     /// As HTTP has it.
     pub fn error(self) -> ArrowheadError {
         match self {
-            Self::Broker(Refusal::Full { .. }) => ArrowheadError::too_fast(self.told()),
+            Self::Broker(Refusal::Full { .. }) | Self::TooEarly(_) => ArrowheadError::too_fast(self.told()),
             Self::Broker(_) => ArrowheadError::unavailable(self.told()),
             Self::Rules(error)
             | Self::TooLarge(error)
@@ -50,7 +54,7 @@ impl NotTaken {
     /// The status that HTTP has for it.
     pub fn status(&self) -> u16 {
         match self {
-            Self::Broker(Refusal::Full { .. }) => 429,
+            Self::Broker(Refusal::Full { .. }) | Self::TooEarly(_) => 429,
             Self::Broker(_) => 503,
             Self::Rules(error)
             | Self::TooLarge(error)
@@ -71,6 +75,7 @@ impl NotTaken {
             | Self::NoRoom(error)
             | Self::LaterRun(error) => error.error_message.clone(),
             Self::Broker(refusal) => format!("The event was not taken: {refusal}."),
+            Self::TooEarly(wait) => format!("the period of its topic lets it come in {wait:?}"),
         }
     }
 
@@ -87,6 +92,7 @@ impl NotTaken {
             Self::Broker(Refusal::NotLeading) => RefusalReason::NotLeading,
             Self::Broker(Refusal::Epoch { .. }) => RefusalReason::Epoch,
             Self::Broker(Refusal::Full { retry_after_ns, .. }) => return (RefusalReason::Full, *retry_after_ns),
+            Self::TooEarly(wait) => return (RefusalReason::Full, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
         };
         (reason, 0)
     }

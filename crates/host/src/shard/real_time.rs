@@ -371,7 +371,12 @@ impl Shard {
             self.real_time.counts(identity.topic).shed.fetch_add(1, Relaxed);
         }
         if let Some(publisher) = self.real_time.kept[slot.index()].publisher.take() {
-            self.answer_publisher(publisher, Err(&why_dropped(reason)));
+            let why = why_dropped(reason);
+            match publisher {
+                // It would be known if it came again.
+                Waiting::Fleet(message) => self.refuse_fleet(message, &why),
+                publisher => self.answer_publisher(publisher, Err(&why)),
+            }
         }
     }
 

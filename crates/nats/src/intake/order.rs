@@ -9,8 +9,8 @@ use crate::{jetstream::Sequences, protocol::Message};
 pub(super) enum Came {
     /// These can be taken, in this order, and nothing is missing in front of them.
     InOrder(Vec<(u64, Message)>),
-    /// Others have to come first.
-    Collected,
+    /// Others have to come first. Whether it is one that was awaited and had not come.
+    Collected(bool),
     /// Something was brought in front of it that has not come: the consumer is to be asked what it was.
     PassedOver,
 }
@@ -57,12 +57,10 @@ impl Order {
         if self.is_settled() {
             return Came::InOrder(vec![(at.stream_seq, message)]);
         }
-        if at.stream_seq <= self.through {
-            self.again.insert(at.stream_seq);
-        }
+        let is_awaited = at.stream_seq <= self.through && self.again.insert(at.stream_seq);
         self.collected.insert(at.stream_seq, message);
         if (self.again.len() as u64) < self.awaited {
-            return Came::Collected;
+            return Came::Collected(is_awaited);
         }
         self.awaited = 0;
         Came::InOrder(std::mem::take(&mut self.collected).into_iter().collect())
@@ -81,7 +79,7 @@ mod tests {
     fn came(order: &mut Order, consumer_seq: u64, stream_seq: u64) -> Option<Vec<u64>> {
         match order.came(Sequences { consumer_seq, stream_seq }, message()) {
             Came::InOrder(ready) => Some(ready.into_iter().map(|(sequence, _)| sequence).collect()),
-            Came::Collected => Some(Vec::new()),
+            Came::Collected(_) => Some(Vec::new()),
             Came::PassedOver => None,
         }
     }

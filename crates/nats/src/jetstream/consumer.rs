@@ -131,6 +131,8 @@ pub struct Delivered {
     pub times: u64,
     /// Where it is, in the stream and among what the consumer has brought.
     pub at: Sequences,
+    /// Messages that the consumer has not brought yet.
+    pub pending: u64,
 }
 
 impl Delivered {
@@ -145,7 +147,7 @@ impl Delivered {
             _ => return None,
         };
         let number = |place: usize| tokens.get(begin + place)?.parse().ok();
-        Some(Self { times: number(0)?, at: Sequences { stream_seq: number(1)?, consumer_seq: number(2)? } })
+        Some(Self { times: number(0)?, at: Sequences { stream_seq: number(1)?, consumer_seq: number(2)? }, pending: number(4)? })
     }
 }
 
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn where_a_message_is_says_where_its_acknowledgement_goes() {
-        let here = Delivered { times: 2, at: Sequences { stream_seq: 40, consumer_seq: 9 } };
+        let here = Delivered { times: 2, at: Sequences { stream_seq: 40, consumer_seq: 9 }, pending: 3 };
         assert_eq!(Delivered::of(&message("$JS.ACK.COMMANDS.edge-7.2.40.9.1700000000000000000.3")), Some(here));
         assert_eq!(Delivered::of(&message("$JS.ACK.hub.ACCHASH.COMMANDS.edge-7.2.40.9.1700000000000000000.3")), Some(here));
         assert_eq!(Delivered::of(&message("$JS.ACK.hub.ACCHASH.COMMANDS.edge-7.2.40.9.1700000000000000000.3.random")), Some(here));

@@ -36,6 +36,8 @@ pub struct Server {
     pub consumer: Option<Consumer>,
     /// As it was some time ago, which another leader may go on from.
     earlier: Option<Consumer>,
+    /// Messages that may be brought and not acknowledged, if others than usual.
+    pub ack_pending_max: Option<usize>,
     /// How many streams had its name before.
     made: u64,
     /// How long it takes until an acknowledgement that has come counts.
@@ -98,6 +100,15 @@ impl Server {
             consumer.settle();
             self.consumer = Some(consumer);
             self.acknowledged.clear();
+        }
+    }
+
+    /// So many messages are on their way when the connection is cut.
+    pub fn bring_to_nobody(&mut self, messages: usize, now: Duration) {
+        let consumer = self.consumer.as_mut().expect("it was made");
+        for sequence in self.kept.range(consumer.through + 1..).take(messages) {
+            (consumer.brought, consumer.through) = (consumer.brought + 1, *sequence);
+            consumer.pending.insert(*sequence, now + ACK_WAIT);
         }
     }
 
@@ -231,7 +242,7 @@ impl Server {
             let new = || self.kept.range(consumer.through + 1..).next().copied();
             let next = match consumer.again.pop_front() {
                 Some(again) => again,
-                None if consumer.pending.len() >= ACK_PENDING_MAX => return,
+                None if consumer.pending.len() >= self.ack_pending_max.unwrap_or(ACK_PENDING_MAX) => return,
                 None => match new() {
                     Some(sequence) => {
                         consumer.through = sequence;

@@ -9,10 +9,10 @@ use std::{
 use bodkin_store::event_log::Position;
 
 use super::{FleetEvent, FleetTold, FromFleet};
-use crate::inbox::{Inbox, Message};
-
-/// How long is waited before the shard is asked again.
-const REST: Duration = Duration::from_millis(200);
+use crate::{
+    inbox::{Inbox, Message},
+    trace::now_ns,
+};
 
 /// What became of one.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ struct Held {
     event: FleetEvent,
     /// Where the event log ended when it came: it is behind that.
     behind: Position,
+    came_ms: u64,
     is_handed: bool,
 }
 
@@ -50,7 +51,7 @@ impl Hands {
 
     /// One has come.
     pub fn take(&mut self, event: FleetEvent, behind: Position) {
-        self.held.insert(event.sequence.0, Held { event, behind, is_handed: false });
+        self.held.insert(event.sequence.0, Held { event, behind, came_ms: now_ns() / 1_000_000, is_handed: false });
     }
 
     /// They are of a stream that is gone.
@@ -62,6 +63,11 @@ impl Hands {
     /// In front of here the event log has nothing that is not done.
     pub fn oldest(&self) -> Option<Position> {
         self.held.values().map(|held| held.behind).min()
+    }
+
+    /// When the first one came that is held, in milliseconds since 1970.
+    pub fn oldest_ms(&self) -> Option<u64> {
+        self.held.first_key_value().map(|(_, held)| held.came_ms)
     }
 
     /// How long until the shard is asked again, if it is to be.
@@ -112,10 +118,10 @@ impl Hands {
                 self.held.remove(&name.1.0);
                 Some(End::Refused(name.1.0, why))
             }
-            FleetTold::Later(name, why) if of_this_stream(&name, &self.held) => {
+            FleetTold::Later(name, why, rest) if of_this_stream(&name, &self.held) => {
                 self.held.get_mut(&name.1.0)?.is_handed = false;
-                self.rests_until = Some(Instant::now() + REST);
-                Some(End::Later(why))
+                self.rests_until = Some(Instant::now() + rest);
+                why.map(End::Later)
             }
             FleetTold::Covered(_) | FleetTold::Refused(..) | FleetTold::Later(..) => None,
         }
@@ -161,7 +167,7 @@ mod tests {
         hands.hand_over();
         assert_eq!(handed(&shard), [3, 5], "the next ones go when these were looked at");
         let name = |sequence| (Incarnation(7), Sequence(sequence));
-        told.post(FleetTold::Later(name(5), "the log is suspended".to_owned()));
+        told.post(FleetTold::Later(name(5), Some("the log is suspended".to_owned()), Duration::from_secs(60)));
         told.post(FleetTold::HandedOver);
         told.post(FleetTold::Covered(name(3)));
         told.post(FleetTold::Covered((Incarnation(6), Sequence(9))));

@@ -1,6 +1,9 @@
 //! From a message of the fleet to an event: whose it is, and whether it is one.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bodkin_arrowhead::{
     name::EventType,
@@ -9,6 +12,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::{Incarnation, Sequence};
 use bodkin_nats::protocol::{Message, token_of};
+use serde::Deserialize;
 
 use super::{
     super::config::{ALL_EDGES, FleetConfig},
@@ -74,6 +78,30 @@ impl Reader {
     }
 }
 
+/// In the metadata of an event: how many messages the stream had let go of before this one came, at the most. So it is told at its place, and whoever leads next counts on from there.
+const LOST: &str = "fleetLost";
+
+/// Metadata that say so; they have what names the message already.
+pub(super) fn telling_lost(metadata: &str, lost: u64) -> Arc<str> {
+    let whole = metadata.strip_suffix('}').expect("metadata are a JSON object");
+    format!("{whole},\"{LOST}\":\"{lost}\"}}").into()
+}
+
+/// How many were lost in front of an event, by its JSON.
+pub(super) fn lost_of(event: &str) -> u64 {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told {
+        #[serde(default)]
+        meta_data: BTreeMap<String, String>,
+    }
+    if !event.contains(LOST) {
+        return 0;
+    }
+    let told: Option<Told> = serde_json::from_str(event).ok();
+    told.and_then(|told| told.meta_data.get(LOST)?.parse().ok()).unwrap_or_default()
+}
+
 /// Whether a token of a subject is an event type, in any case.
 fn says_the_same(token: &str, event_type: &EventType) -> bool {
     token.to_uppercase() == token_of(event_type.as_str()).to_uppercase()
@@ -114,6 +142,8 @@ mod tests {
             let Read::Event(read) = read(subject, &event(event_type, "")) else { panic!("{subject}") };
             assert_eq!((read.sequence, read.incarnation, read.source), (Sequence(9), Incarnation(5), SystemId(4)));
             assert!(read.metadata.starts_with(r#"{"fleet":"5-9","ce-"#), "{}", read.metadata);
+            let event = format!(r#"{{"payload":"{{\"fleetLost\":3}}","metaData":{}}}"#, telling_lost(&read.metadata, 12));
+            assert_eq!((lost_of(&event), lost_of(r#"{"payload":"fleetLost"}"#)), (12, 0));
         }
     }
 

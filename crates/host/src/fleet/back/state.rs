@@ -32,8 +32,12 @@ pub struct BackState {
     pub lost: AtomicU64,
     /// Messages that are on their way into the event log.
     pub under_way: AtomicU64,
-    /// Messages that had not come when the connection began.
+    /// When the oldest of them came, in milliseconds since 1970; 0: none is on its way.
+    pub oldest_ms: AtomicU64,
+    /// Messages in the stream that have not come, as was heard last; those for others of a subject for all are among them.
     pub waiting: AtomicU64,
+    /// When the last message came, in milliseconds since 1970; 0: none has.
+    pub heard_ms: AtomicU64,
     /// Everything up to this sequence of the stream is done.
     pub position: AtomicU64,
     server: Mutex<Option<String>>,
@@ -59,6 +63,13 @@ pub struct BackView {
     last_refused: Option<String>,
     lost: u64,
     under_way: u64,
+    oldest_ms: Option<u64>,
+    waiting: u64,
+    heard_ms: Option<u64>,
+}
+
+fn instant(ms: &AtomicU64) -> Option<u64> {
+    Some(ms.load(Relaxed)).filter(|ms| *ms > 0)
 }
 
 impl BackState {
@@ -77,9 +88,8 @@ impl BackState {
         *lock(&self.server) = server;
     }
 
-    /// Events come from now on, of which so many wait.
-    pub fn is_ready(&self, waiting: u64) {
-        self.waiting.store(waiting, Relaxed);
+    /// Events come from now on.
+    pub fn is_ready(&self) {
         *lock(&self.trouble) = None;
         self.is_connected.store(true, Relaxed);
     }
@@ -118,6 +128,9 @@ impl BackState {
             last_refused: lock(&self.last_refused).clone(),
             lost: self.lost.load(Relaxed),
             under_way: self.under_way.load(Relaxed),
+            oldest_ms: instant(&self.oldest_ms),
+            waiting: self.waiting.load(Relaxed),
+            heard_ms: instant(&self.heard_ms),
         }
     }
 }

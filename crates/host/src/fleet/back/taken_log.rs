@@ -11,7 +11,10 @@ use bodkin_broker::Incarnation;
 use bodkin_nats::intake::{Memory, Noted, Recall};
 use bodkin_store::event_log::{EventLogReader, Position};
 
-use super::super::checkpoint::Checkpoint;
+use super::{
+    super::checkpoint::{read_numbers, write_numbers},
+    reading::lost_of,
+};
 use crate::replay::source;
 
 /// Messages that are remembered one by one; of more the oldest ones count as taken, with all in front of them. Far more than a consumer lets be under way.
@@ -25,6 +28,9 @@ pub(super) struct TakenLog {
     recall: Recall,
 }
 
+/// What is told of a note that cannot be read.
+const DAMAGED: &str = "does not say what was taken from the fleet; remove it, and all of the event log is read for that";
+
 /// Where it is noted below a data directory. No lane's file has this ending.
 fn path_of(data: &Path) -> PathBuf {
     data.join("fleet").join("from-fleet.taken")
@@ -33,8 +39,12 @@ fn path_of(data: &Path) -> PathBuf {
 impl TakenLog {
     pub fn open(data: &Path, log: EventLogReader, source: SystemId) -> io::Result<Self> {
         let path = path_of(data);
-        let noted = Checkpoint::read(&path)?;
-        let noted = noted.map(|Checkpoint { epoch, position, from }| Noted { stream: epoch, floor: position, from: from.0 });
+        let noted = match read_numbers(&path, DAMAGED)?.as_deref() {
+            None => None,
+            Some(&[stream, floor, from]) => Some(Noted { stream, floor, from, lost: 0 }),
+            Some(&[stream, floor, from, lost]) => Some(Noted { stream, floor, from, lost }),
+            Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} {DAMAGED}", path.display()))),
+        };
         Ok(Self { path, log, source, recall: Recall::new(noted) })
     }
 
@@ -48,29 +58,31 @@ impl TakenLog {
         self.log.end()
     }
 
-    /// What was taken of a stream. Reads the event log from the noted place on: of a node of a pair that has not led yet, all of it.
-    pub fn memory(&mut self, stream: Incarnation) -> io::Result<Memory> {
+    /// What was taken of a stream, and how many of its messages were lost in front. Reads the event log from the noted place on: of a node of a pair that has not led yet, all of it.
+    pub fn memory(&mut self, stream: Incarnation) -> io::Result<(Memory, u64)> {
         let from = self.recall.begin(stream.0);
-        Ok(self.recall.memory(self.taken(stream, Position(from))?))
+        let (taken, lost) = self.taken(stream, Position(from))?;
+        Ok((self.recall.memory(taken), lost.max(self.recall.lost())))
     }
 
-    fn taken(&self, stream: Incarnation, from: Position) -> io::Result<BTreeSet<u64>> {
-        let (mut taken, mut cursor) = (BTreeSet::new(), self.log.cursor(from));
+    fn taken(&self, stream: Incarnation, from: Position) -> io::Result<(BTreeSet<u64>, u64)> {
+        let (mut taken, mut lost, mut cursor) = (BTreeSet::new(), 0, self.log.cursor(from));
         while let Some(record) = cursor.read()? {
             if record.origin.is_none() && record.id.incarnation == stream && source(record.id) == Some(self.source) {
                 taken.insert(record.id.sequence.0);
+                lost = lost.max(lost_of(record.event));
                 if taken.len() > REMEMBERED_MAX {
                     taken.pop_first();
                 }
             }
         }
-        Ok(taken)
+        Ok((taken, lost))
     }
 
-    /// Notes how far a taker that remembers this has come; of what is not done, the log has nothing in front of `oldest`.
-    pub fn note(&mut self, memory: &Memory, oldest: Option<Position>) -> io::Result<()> {
-        let Some(noted) = self.recall.next(memory, oldest.map(|oldest| oldest.0), self.log.end().0) else { return Ok(()) };
-        Checkpoint { epoch: noted.stream, position: noted.floor, from: Position(noted.from) }.write(&self.path)?;
+    /// Notes how far a taker that remembers this, and has lost so many, has come; of what is not done, the log has nothing in front of `oldest`.
+    pub fn note(&mut self, memory: &Memory, lost: u64, oldest: Option<Position>) -> io::Result<()> {
+        let Some(noted) = self.recall.next(memory, lost, oldest.map(|oldest| oldest.0), self.log.end().0) else { return Ok(()) };
+        write_numbers(&self.path, &[noted.stream, noted.floor, noted.from, noted.lost])?;
         self.recall.is_noted(noted);
         Ok(())
     }
@@ -93,40 +105,53 @@ mod tests {
         let limits = EventLogLimits { bytes_max: 64 << 20, age_max: Duration::from_secs(3600) };
         let (mut log, reader) =
             EventLog::open(&place.path().join("events"), limits, Position(0), TIME_NS, Box::new(|_, _| {})).expect("a log");
-        let mut append = |publisher, incarnation, sequence| {
+        let mut append = |publisher, incarnation, sequence, event: &str| {
             let id = EventId {
                 publisher: PublisherId(publisher),
                 incarnation: Incarnation(incarnation),
                 topic: TopicId(0),
                 sequence: Sequence(sequence),
             };
-            log.append(TIME_NS, id, "T", "{}", Instant::now());
+            log.append(TIME_NS, id, "T", event, Instant::now());
             log.write(Instant::now());
         };
         let open = || TakenLog::open(place.path(), reader.clone(), SystemId(4)).expect("it is read");
-        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(None, []), "who is new remembers nothing");
+        let again = |stream: u64| open().memory(Incarnation(stream)).expect("read");
+        assert_eq!(again(5), (Memory::new(None, []), 0), "who is new remembers nothing");
         // Others' events, another stream's, and ours.
         for (publisher, incarnation, sequence) in [(3, 5, 1), (4, 6, 2), (4, 5, 7), (4, 5, 9)] {
-            append(publisher, incarnation, sequence);
+            append(publisher, incarnation, sequence, "{}");
         }
-        let mut recall = open();
-        assert_eq!(recall.memory(Incarnation(5)).expect("read"), Memory::new(Some(6), [7, 9]));
-        assert_eq!(recall.memory(Incarnation(9)).expect("read"), Memory::new(Some(0), []), "it was made anew before anything was noted");
-        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(6), [7, 9]));
-        let mut recall = open();
-        recall.memory(Incarnation(5)).expect("read");
+        let mut taken_log = open();
+        assert_eq!(taken_log.memory(Incarnation(5)).expect("read"), (Memory::new(Some(6), [7, 9]), 0));
+        assert_eq!(
+            taken_log.memory(Incarnation(9)).expect("read"),
+            (Memory::new(Some(0), []), 0),
+            "it was made anew before anything was noted"
+        );
+        let mut taken_log = open();
+        taken_log.memory(Incarnation(5)).expect("read");
         // 9 is not done: the log is read from there on.
-        recall.note(&Memory::new(Some(8), []), Some(Position(3))).expect("noted");
-        append(4, 5, 12);
-        let mut recall = open();
-        assert_eq!(recall.memory(Incarnation(5)).expect("read"), Memory::new(Some(8), [9, 12]));
-        assert_eq!(recall.memory(Incarnation(8)).expect("read"), Memory::new(Some(0), []), "all of a new stream is new");
-        // It has come here anew, and nothing that it knows behind the floor was brought again.
-        let mut recall = open();
-        recall.memory(Incarnation(5)).expect("read");
-        recall.note(&Memory::new(Some(8), [9]), None).expect("noted");
-        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(8), [9, 12]), "the log is read again from where it was");
-        recall.note(&Memory::new(Some(12), []), None).expect("noted");
-        assert_eq!(open().memory(Incarnation(5)).expect("read"), Memory::new(Some(12), []));
+        taken_log.note(&Memory::new(Some(8), []), 2, Some(Position(3))).expect("noted");
+        append(4, 5, 12, "{}");
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), 2));
+        assert_eq!(again(8), (Memory::new(Some(0), []), 0), "all of a new stream is new");
+        let mut taken_log = open();
+        taken_log.memory(Incarnation(5)).expect("read");
+        taken_log.note(&Memory::new(Some(8), [9]), 2, None).expect("noted");
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), 2), "the log is read again from where it was");
+        // What was lost in front of an event is in the log with it, of whatever node.
+        append(4, 5, 20, r#"{"eventType":"T","payload":"\"fleetLost\":\"99\"","metaData":{"fleet":"5-20","fleetLost":"7"}}"#);
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12, 20]), 7));
+        let mut taken_log = open();
+        taken_log.memory(Incarnation(5)).expect("read");
+        taken_log.note(&Memory::new(Some(20), []), 7, None).expect("noted");
+        assert_eq!(again(5), (Memory::new(Some(20), []), 7));
+        // A note of an earlier release has no such number, and one that says anything else is not believed.
+        std::fs::write(path_of(place.path()), "1 5 20 3\n").expect("written");
+        assert_eq!(again(5), (Memory::new(Some(20), []), 7));
+        std::fs::write(path_of(place.path()), "1 5 20\n").expect("written");
+        let error = TakenLog::open(place.path(), reader.clone(), SystemId(4)).err().expect("it is not believed");
+        assert!(error.to_string().contains("remove it"), "{error}");
     }
 }
