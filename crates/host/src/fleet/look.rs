@@ -211,7 +211,8 @@ fn try_intake(looking: &mut Looking, setup: &IntakeSetup) -> Result<FleetConsume
         return Err(why.to_string());
     }
     let next = Subject::new(&format!("{}.{}.{consumer}", setup.api.next_prefix(), setup.stream)).expect("it was checked");
-    looking.ask(&next, &Headers::default(), b"?").map_err(|why| format!("messages of consumer {consumer} cannot be asked for: {why}"))?;
+    // What begins like JSON and is none is refused; anything else that is not understood pulls one message.
+    looking.ask(&next, &Headers::default(), b"{").map_err(|why| format!("messages of consumer {consumer} cannot be asked for: {why}"))?;
     let acknowledged = Subject::new(&format!("$JS.ACK.{}.{consumer}.1.0.0.0.0", setup.stream)).expect("it was checked");
     // No message has this place, so it says nothing; who may not say it is told in front of the next answer.
     looking.client.publish(&acknowledged, &Headers::default(), b"+WPI").map_err(|error| error.to_string())?;
