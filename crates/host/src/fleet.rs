@@ -107,7 +107,9 @@ pub struct Fleet {
 pub fn state(config: &FleetConfig) -> Arc<FleetState> {
     let lanes = (0..config.lanes.len()).map(|lane| LaneState::new(config.lanes[lane].name.clone(), config.terms(lane).subject.to_string()));
     let back = config.from.as_ref().map(|from| Arc::new(BackState::new(from.stream.clone(), config.edge.clone())));
-    Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), lanes.collect(), back))
+    let state = FleetState::new(config.edge.clone(), config.stream.clone(), lanes.collect(), back);
+    state.forwards.store(!config.only_takes(), Relaxed);
+    Arc::new(state)
 }
 
 /// Notes for lanes that are new where they begin: at the present. From now on nothing is left out, whenever a server is reached, or this node leads.

@@ -192,22 +192,28 @@ fn pair(numbers: &BTreeMap<String, f64>) -> String {
     format!("leads in epoch {epoch}, {backup}, {witness}")
 }
 
-/// What is forwarded; of a node that forwards nothing, nothing.
+/// What goes to the fleet's stream and what comes from there; of a node that has no fleet, nothing.
 fn fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let told: Vec<String> = [for_fleet(numbers), from_fleet(numbers)].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// What is forwarded; of an edge that only takes, nothing.
+fn for_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
     let connected = numbers.get("bodkin_fleet_connected")?;
     let is = if *connected > 0.0 { "the stream takes events" } else { "the stream is NOT reached" };
     let [stored, waiting, lost] =
         ["stored_total", "waiting_events", "lost_total"].map(|name| number(numbers, &format!("bodkin_fleet_{name}")));
-    let back = from_fleet(numbers).map_or_else(String::new, |back| format!("; {back}"));
-    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost{back}"))
+    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost"))
 }
 
 /// What comes from the fleet.
 fn from_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
     let connected = numbers.get("bodkin_from_fleet_connected")?;
-    let is = if *connected > 0.0 { "from there" } else { "NOTHING comes from there" };
+    let is = if *connected > 0.0 { "commands come" } else { "commands do NOT come" };
     let [taken, refused, lost] = ["taken", "refused", "lost"].map(|name| number(numbers, &format!("bodkin_from_fleet_{name}_total")));
-    Some(format!("{is}: {taken} taken, {refused} refused, {lost} lost"))
+    let waiting = number(numbers, "bodkin_from_fleet_waiting_events");
+    Some(format!("{is}: {taken} taken, {waiting} waiting, {refused} refused, {lost} lost"))
 }
 
 fn database(numbers: &BTreeMap<String, f64>) -> String {

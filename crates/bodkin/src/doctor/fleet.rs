@@ -24,16 +24,23 @@ pub fn examine(settings: &Settings, monitors: &[String]) -> Vec<Finding> {
         return findings;
     }
     let first = looks.iter().find_map(|(_, look)| look.as_ref().ok()).expect("one is reached");
-    findings.push(stream(&config, &first.stream));
-    if monitors.is_empty() {
-        // Their protocol does not tell.
-        let told = "whether its servers sync before they acknowledge (sync_interval: always) was not asked";
-        findings.push(Finding::warning(CHECK, told, "name the ports at which they are monitored: --nats-monitors http://HOST:8222,..."));
+    if config.only_takes() && !settings.marks_any() {
+        let told =
+            "no lane names an event type, and no topic of the file is marked fleet: this edge only takes, and its stream is not looked at";
+        findings.push(Finding::ok(CHECK, told.to_owned()));
+    } else {
+        findings.push(stream(&config, &first.stream));
+        if monitors.is_empty() {
+            // Their protocol does not tell.
+            let told = "whether its servers sync before they acknowledge (sync_interval: always) was not asked";
+            let advice = "name the ports at which they are monitored: --nats-monitors http://HOST:8222,...";
+            findings.push(Finding::warning(CHECK, told, advice));
+        }
+        findings.extend(first.refused.iter().map(|(lane, why)| {
+            let told = format!("lane {lane}: this edge may not publish or read it: {why}");
+            Finding::problem(CHECK, told, format!("give the user these rights; {WHERE}"))
+        }));
     }
-    findings.extend(first.refused.iter().map(|(lane, why)| {
-        let told = format!("lane {lane}: this edge may not publish or read it: {why}");
-        Finding::problem(CHECK, told, format!("give the user these rights; {WHERE}"))
-    }));
     findings.extend(first.from.as_ref().map(|from| events_from(&config, from)));
     findings
 }

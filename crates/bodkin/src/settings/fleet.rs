@@ -113,6 +113,12 @@ impl Settings {
         let config = table.config(self.edge.as_deref().unwrap_or_default()).context("[fleet]")?;
         Ok(Some(Arc::new(config)))
     }
+
+    /// Whether a topic of the file is marked, so that its events go on to the fleet.
+    pub fn marks_any(&self) -> bool {
+        let declared = self.declared.as_ref().and_then(|file| file.each().ok());
+        declared.is_some_and(|topics| topics.iter().any(|topic| topic.spec.fleet))
+    }
 }
 
 impl FleetTable {

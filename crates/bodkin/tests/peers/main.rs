@@ -33,6 +33,7 @@ mod node_log;
 #[path = "../cloud/pair/nodes.rs"]
 mod nodes;
 mod nss;
+mod only_taking;
 mod openssl;
 mod page;
 mod pair_clients;

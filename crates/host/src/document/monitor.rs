@@ -167,7 +167,7 @@ pub const OPERATIONS: &[Description] = &[
         .absent("There is no graph of this name.")
         .at_odds("It is named in the configuration, or an operator of it is between two edges. The message says why."),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
-    get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, and what waits for it.")
-        .absent("Nothing is forwarded to a fleet."),
+    get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, what waits for it, and what comes from there.")
+        .absent("There is no fleet."),
     get(Bodkin, "api/v1/streams", "Page[StreamState]", "Who hears events on a connection of its own, the first 1,000 of them."),
 ];

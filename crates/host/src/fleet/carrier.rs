@@ -36,6 +36,8 @@ use crate::{
 
 /// How often a lane's place is noted on disk.
 const NOTE_PERIOD: Duration = Duration::from_secs(5);
+/// How often is looked whether a topic has been marked, while nothing is forwarded.
+const MARKED_PERIOD: Duration = Duration::from_millis(500);
 /// The longest time between two looks at the event log.
 const LOOK_MAX: Duration = Duration::from_millis(20);
 /// The shortest.
@@ -94,6 +96,8 @@ pub(super) struct Carrier {
     state: Arc<FleetState>,
     stops: Arc<AtomicBool>,
     noted: (Instant, Vec<Checkpoint>),
+    /// When was looked for a topic that is marked.
+    marks_asked: Option<Instant>,
     seldom: SeldomOf,
 }
 
@@ -127,6 +131,7 @@ impl Carrier {
             state,
             stops,
             noted,
+            marks_asked: None,
             seldom: SeldomOf::default(),
         })
     }
@@ -147,7 +152,7 @@ impl Carrier {
                 self.converse();
             }
             let is_behind = self.follow();
-            let next = self.converse();
+            let next = if self.forwards() { self.converse() } else { LOOK_MAX };
             self.tell_numbers();
             if self.noted.0.elapsed() >= NOTE_PERIOD {
                 self.note();
@@ -180,6 +185,15 @@ impl Carrier {
     fn lingers(&self, is_behind: bool) -> bool {
         let waits = is_behind || self.forwarding.lanes.iter().any(|lane| lane.len() > 0);
         self.purpose == Purpose::Nodes && waits && self.state.is_connected.load(Relaxed)
+    }
+
+    /// Whether anything is to be forwarded. Until something is, nobody is spoken with: an edge may only take. Once it was, what is left of it goes on.
+    fn forwards(&mut self) -> bool {
+        if !self.state.forwards.load(Relaxed) && self.marks_asked.is_none_or(|asked| asked.elapsed() >= MARKED_PERIOD) {
+            self.marks_asked = Some(Instant::now());
+            self.state.forwards.store(self.follower.selection().marks_any(), Relaxed);
+        }
+        self.state.forwards.load(Relaxed)
     }
 
     /// Looks at the event log, and reads what waits; true: there is more to look at, and room for it.

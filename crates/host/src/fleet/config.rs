@@ -176,6 +176,11 @@ impl FleetConfig {
         subject.map(drop).map_err(|error| FleetConfigError::Subject(error.to_string()))
     }
 
+    /// Whether events come from the fleet and no lane names an event type: nothing is forwarded until a topic is marked.
+    pub fn only_takes(&self) -> bool {
+        self.from.is_some() && self.lanes.iter().all(|lane| lane.event_types.is_empty())
+    }
+
     /// What is taken from the fleet; `None`: nothing.
     pub fn intake(&self) -> Option<IntakeSetup> {
         let FromFleetConfig { stream, prefix, .. } = self.from.as_ref()?;

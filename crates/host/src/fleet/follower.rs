@@ -35,6 +35,11 @@ impl Chosen {
         Self { named: lanes.map(|(lane, event_type)| (event_type.into(), lane)).collect(), topics, own }
     }
 
+    /// Whether a topic is marked, for which there is a lane.
+    fn marks_any(&self) -> bool {
+        self.topics.all().iter().any(|topic| topic.spec.fleet)
+    }
+
     fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
         if source(record.id) == Some(self.own) {
             return None;
@@ -45,6 +50,14 @@ impl Chosen {
 }
 
 impl Selection {
+    /// Whether there is a lane for anything beyond what is named.
+    pub fn marks_any(&self) -> bool {
+        match self {
+            Self::Chosen(chosen) => chosen.marks_any(),
+            Self::Accepted => true,
+        }
+    }
+
     /// The lane of an event; `None`: it stays here, as what another node of this cloud has accepted, and hands on itself, does.
     fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
         match self {
@@ -74,6 +87,11 @@ impl Follower {
     /// Behind the last record of the log.
     pub fn log_end(&self) -> Position {
         self.log.end()
+    }
+
+    /// What is selected.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// Looks at what has come; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.

@@ -60,6 +60,8 @@ pub struct FleetState {
     pub paced_per_s: AtomicU64,
     /// Is the stream there, and taking events?
     pub is_connected: AtomicBool,
+    /// Is anything to be forwarded? An edge that takes from the fleet and names nothing in its lanes forwards once a topic is marked.
+    pub forwards: AtomicBool,
     server: Mutex<Option<String>>,
     trouble: Mutex<Option<String>>,
     told: Mutex<Option<StreamTold>>,
@@ -133,6 +135,7 @@ impl AgeView {
 pub struct FleetView {
     edge: String,
     stream: String,
+    forwards: bool,
     connected: bool,
     server: Option<String>,
     connections: u64,
@@ -265,6 +268,7 @@ impl FleetState {
         FleetView {
             edge: self.edge.clone(),
             stream: self.stream.clone(),
+            forwards: self.forwards.load(Relaxed),
             connected: self.is_connected.load(Relaxed),
             server: lock(&self.server).clone(),
             connections: self.connections.load(Relaxed),

@@ -131,11 +131,15 @@ impl Monitor {
 
     /// The same of what comes from the fleet.
     fn way_back(&self) -> impl Iterator<Item = &BackState> {
-        self.forwarding().filter_map(|fleet| fleet.back.as_deref())
+        self.fleet().filter_map(|fleet| fleet.back.as_deref())
     }
 
-    /// What is told of forwarding to the fleet's stream, by the node that does it.
+    /// What is told of forwarding to the fleet's stream, by the node that does it; an edge may only take.
     pub(super) fn forwarding(&self) -> impl Iterator<Item = &FleetState> {
+        self.fleet().filter(|fleet| fleet.forwards.load(Relaxed))
+    }
+
+    fn fleet(&self) -> impl Iterator<Item = &FleetState> {
         self.api.fleet.as_deref().filter(|_| self.pair.as_ref().is_none_or(|pair| pair.leadership().leads())).into_iter()
     }
 

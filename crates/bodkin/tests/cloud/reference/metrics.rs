@@ -70,7 +70,11 @@ fn every_metric_is_in_the_reference() {
     // Nobody listens there.
     let place = tempfile::TempDir::new().expect("a temporary directory");
     let fleet = place.path().join("bodkin.toml");
-    std::fs::write(&fleet, "[fleet]\nservers = [\"nats://127.0.0.1:9\"]\nedge = \"edge\"\nfrom_fleet = [\"setpoint\"]\n").expect("written");
+    std::fs::write(
+        &fleet,
+        "[fleet]\nservers = [\"nats://127.0.0.1:9\"]\nedge = \"edge\"\nfrom_fleet = [\"setpoint\"]\nlanes = { events = [\"heat\"] }\n",
+    )
+    .expect("written");
     let fleet = fleet.to_str().expect("a path is text");
     put_trust(&place.path().join("trust"));
     // Ports that are known, as those of tunnels are then.

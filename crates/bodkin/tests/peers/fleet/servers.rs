@@ -14,6 +14,15 @@ use crate::support::ports::held_port;
 /// Who the edge is, and who looks.
 pub const PASSWORD: &str = "only for the edge";
 
+/// Who only take: `taker` may not make its consumer, `deaf` may not acknowledge either.
+fn taking_users() -> String {
+    let asks = r#""$JS.API.STREAM.INFO.COMMANDS", "$JS.API.CONSUMER.INFO.COMMANDS.edge-7", "$JS.API.CONSUMER.MSG.NEXT.COMMANDS.edge-7""#;
+    let users = [("taker", r#", "$JS.ACK.COMMANDS.edge-7.>""#), ("deaf", "")].map(|(user, more)| {
+        format!("{{ user: {user}, password: \"{PASSWORD}\", permissions: {{ publish: [{asks}{more}], subscribe: [\"_INBOX.>\"] }} }}")
+    });
+    users.join(", ")
+}
+
 /// One server of the cluster.
 struct Node {
     config: PathBuf,
@@ -40,9 +49,10 @@ impl Cluster {
                 "server_name: n{at}\nlisten: \"127.0.0.1:{port}\"\n\
                  jetstream {{ store_dir: \"{}/{at}\", max_file_store: {store_bytes}, sync_interval: always }}\n\
                  cluster {{ name: fleet, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n\
-                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }}, {{ user: blind, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.STREAM.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
+                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }}, {}, {{ user: blind, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.STREAM.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
                 place.path().display(),
                 routes.join(", "),
+                taking_users(),
             );
             fs::write(&config, text).expect("the configuration is written");
             Node { config, port: *port, child: None }
