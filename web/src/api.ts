@@ -120,7 +120,7 @@ export const api = {
     clouds: list<NeighbourCloud>("/api/v1/clouds"),
     relays: list<RelayState>("/api/v1/relays"),
     sessions: list<GatewaySession>("/api/v1/gateway-sessions"),
-    /** Only of a cloud that forwards to a fleet: its overview has `bodkin_fleet_connected`. */
+    /** Only of a cloud with a fleet: its overview has `bodkin_fleet_connected` or `bodkin_from_fleet_connected`. */
     fleet: whole<Fleet>("/api/v1/fleet"),
     /** `null`: this cloud has no Gatekeeper. */
     heardEvents: together([whole<List<HeardEvents>>("/api/v1/clouds/heard-events")], (stopped) =>

@@ -194,6 +194,8 @@ export interface Fleet {
     /** This edge's name there. */
     edge: string;
     stream: string;
+    /** An edge may only take: until a lane names an event type, or a topic is marked. */
+    forwards: boolean;
     connected: boolean;
     server: string | null;
     connections: number;
@@ -202,6 +204,36 @@ export interface Fleet {
     /** What the stream said of itself last. */
     told: { replicas: number; onDisk: boolean; messages: number; bytes: number } | null;
     lanes: FleetLane[];
+    /** What comes from the fleet; not there where nothing does. */
+    fromFleet?: FromFleet;
+}
+
+/** Events that come from a stream of the fleet and are published here. */
+export interface FromFleet {
+    stream: string;
+    consumer: string;
+    connected: boolean;
+    server: string | null;
+    connections: number;
+    /** Why nothing comes, or what a server has refused last. */
+    trouble: string | null;
+    position: number;
+    taken: number;
+    repeated: number;
+    /** Messages for all edges that are not for this one. */
+    passedOver: number;
+    refused: number;
+    lastRefused: string | null;
+    /** At the most. */
+    lost: number;
+    /** On their way into the event log. */
+    underWay: number;
+    /** When the oldest of them came. */
+    oldestMs: number | null;
+    /** In the stream, and not come. */
+    waiting: number;
+    /** When the last one came. */
+    heardMs: number | null;
 }
 
 /** An order of events that goes into one subject of the stream. */

@@ -38,7 +38,7 @@ const isUsable = async (page, width) => {
 
 const LANE = { name: "press", subject: "fleet.press", epoch: 3, position: 1210, stored: 1200, batches: 40, repeated: 1, waiting: 0, lagUs: 0, lost: 0, lostByStream: 0, stopped: false, trouble: null };
 const FLEET = {
-    edge: "hall-3", stream: "PLANTS", connected: true, server: "nats.example:4222", connections: 2, trouble: null,
+    edge: "hall-3", stream: "PLANTS", forwards: true, connected: true, server: "nats.example:4222", connections: 2, trouble: null,
     told: { replicas: 3, onDisk: true, messages: 98_765, bytes: 4_500_000 },
     lanes: [
         LANE,
@@ -71,6 +71,23 @@ await test("web_a_fleet_that_is_away_says_why", async () => {
     const panel = page.getByRole("region", { name: "Events for the fleet" });
     await tells(panel, ["▲ unreachable", "nats.example:4222: connection refused", "waits in the event log", "Server none"]);
     await isUsable(page, 360);
+    await close();
+});
+
+await test("web_what_comes_from_the_fleet_is_drawn_without_anything_that_goes_there", async () => {
+    const { page, close } = await open();
+    const fromFleet = {
+        stream: "COMMANDS", consumer: "hall-3", connected: true, server: "nats.example:4222", connections: 2, trouble: null, position: 1300, taken: 1234, repeated: 2, passedOver: 7,
+        refused: 3, lastRefused: "message 1299: it is no CloudEvent", lost: 11, underWay: 5, oldestMs: Date.now() - 4_000, waiting: 77, heardMs: Date.now() - 3_000,
+    };
+    const numbers = withNumbers({ bodkin_from_fleet_connected: 1 });
+    await answerWith(page, { "/api/v1/overview": numbers, "/api/v1/fleet": { ...FLEET, forwards: false, connected: false, lanes: [LANE], fromFleet } });
+    await show(page, "events");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Events from the fleet" });
+    await tells(panel, ["● connected", "COMMANDS", "consumer hall-3", "1,234", "77", "s ago", "message 1299: it is no CloudEvent", "▲ 3", "▲ 11"]);
+    expect((await page.getByRole("region", { name: "Events for the fleet" }).count()) === 0, "nothing is forwarded");
+    await isUsable(page, 1280);
     await close();
 });
 
