@@ -8,6 +8,8 @@ import type { HandedOver, Overview } from "./forms";
 
 /** Milliseconds between two readings. */
 const PERIOD_MS = 1000;
+/** Seconds between two readings that a rate can be told from: closer ones have the same counts, asked for and told. */
+const APART_S = 0.5;
 /** Readings that are kept: five minutes. */
 const READINGS_MAX = 300;
 
@@ -50,7 +52,7 @@ class Node {
         // A server that has started again counts from nothing.
         const isAnother = last !== undefined && (last.numbers["bodkin_events_published_total"] ?? 0) > (overview.numbers["bodkin_events_published_total"] ?? 0);
         const before = isAnother ? [] : this.#readings;
-        if (last === undefined || isAnother || atS > last.atS) {
+        if (last === undefined || isAnother || atS > last.atS + APART_S) {
             this.#aheadMs = atS * 1000 - Date.now();
             this.#readings = [...before, { atS, numbers: overview.numbers }].slice(-READINGS_MAX);
         }
