@@ -25,6 +25,7 @@ use crate::{
     inbox::{Inbox, Message},
     nats::Line,
     seldom::SeldomOf,
+    trace::now_ns,
 };
 
 /// Events that the shard is given at a time, so that its turns are short beside a backlog.
@@ -160,7 +161,7 @@ impl Thread {
             Told::Stream(info) => self.remember(&info),
             Told::Ready(waiting) => {
                 self.line.reached();
-                self.back().is_ready(waiting);
+                self.back().is_ready();
                 // Who is killed now begins here again, not with a later present.
                 self.note(true);
                 tracing::info!(stream = self.stream.lane.stream, waiting, "events of other nodes come here");
@@ -170,7 +171,10 @@ impl Thread {
                 self.warn(&why, &why);
                 self.back().fails(why);
             }
-            Told::Take(delivery) => taken.push((delivery.sequence, self.take(&delivery))),
+            Told::Take(delivery) => {
+                self.back().heard_ms.store(now_ns() / 1_000_000, Relaxed);
+                taken.push((delivery.sequence, self.take(&delivery)));
+            }
             Told::Lost(messages) => {
                 self.back().lost.fetch_add(messages, Relaxed);
                 tracing::warn!(
@@ -301,6 +305,7 @@ impl Thread {
 
     fn tell_numbers(&self) {
         let (state, counts) = (&self.state, &self.counts);
+        self.back().waiting.store(self.taking.intake.waiting(), Relaxed);
         let lane = &state.lanes[0];
         counts.is_connected.store(state.is_whole(), Relaxed);
         counts.sent.store(lane.stored.load(Relaxed), Relaxed);
