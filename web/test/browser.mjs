@@ -285,6 +285,25 @@ await test("web_a_field_of_the_matrix_is_explained", async () => {
     await close();
 });
 
+await test("web_a_rule_of_the_orchestration_store_is_told", async () => {
+    const { page, close } = await open();
+    await show(page, "orchestration");
+    const panel = page.getByRole("region", { name: "Orchestration store" });
+    await panel.getByText(/^● live, /).waitFor();
+    const rows = page.getByRole("region", { name: "Table of entries" }).getByRole("row");
+    const before = await rows.count();
+    const [entry] = (await (await page.request.get(`${base}orchestrator/mgmt/store`)).json()).data;
+    await page.request.delete(`${base}orchestrator/mgmt/store/${entry.id}`);
+    await panel.getByText("There are no entries.").waitFor();
+    expect(before === 2, `${before} rows of a store with one entry`);
+    const { serviceDefinition, consumerSystem, providerSystem, serviceInterface, priority } = entry;
+    const again = [{ serviceDefinitionName: serviceDefinition.serviceDefinition, consumerSystemId: consumerSystem.id, providerSystem, serviceInterfaceName: serviceInterface.interfaceName, priority }];
+    const answer = await page.request.post(`${base}orchestrator/mgmt/store`, { data: again });
+    expect(answer.ok(), `${answer.status()} ${await answer.text()}`);
+    await rows.nth(1).waitFor();
+    await close();
+});
+
 await test("web_an_orchestration_says_why_not", async () => {
     const { page, close } = await open();
     await show(page, "orchestration?service=temperature");
