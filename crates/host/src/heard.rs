@@ -154,7 +154,7 @@ impl FromStr for Heard {
         let (node, position, time_ns) = (next()?, Position(next()?), next()?);
         let rest: Vec<u64> = numbers.take(2 * NODES_MAX + 1).collect::<Result<_, _>>()?;
         // No position is the highest number, so that each has a next one.
-        if rest.len() % 2 != 0 || position.0 == u64::MAX {
+        if !rest.len().is_multiple_of(2) || position.0 == u64::MAX {
             return Err(NoPlace);
         }
         let nodes = rest.chunks_exact(2).map(|pair| (pair[0], Position(pair[1]))).collect();
