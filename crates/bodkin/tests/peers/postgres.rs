@@ -3,7 +3,7 @@
 #[path = "../../../store/tests/peers/server.rs"]
 pub mod server;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
@@ -163,6 +163,32 @@ fn a_cloud_moves_with_its_ids() {
         let systems = node.get("/serviceregistry/mgmt/systems").expect_status(200).json();
         assert!(texts(list(&systems, "/data"), "/systemName").contains(&"reader".to_owned()));
     }
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn the_tests_of_conformance_hold_on_a_shared_database() {
+    let test = "the_tests_of_conformance_hold_on_a_shared_database";
+    let Some(server) = Server::start() else { return skip::note(test, "no PostgreSQL server") };
+    // The other target, as it was built last, with every cloud's database on the server (`support::cloud`).
+    let built = std::env::current_exe().expect("this is a program");
+    let is_other = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("cloud-") && !name.contains('.')
+    };
+    let all = std::fs::read_dir(built.parent().expect("it is in a folder")).expect("it can be read");
+    let all = all.filter_map(|entry| Some(entry.ok()?.path())).filter(is_other);
+    let newest = all.max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).ok());
+    let program = newest.expect("it was built: cargo test -p bodkin --test cloud --no-run");
+    let socket = server.socket();
+    let mut tests = Command::new(program);
+    tests.args(["--test-threads", "3", "conformance::"]).env("CLOUDS_ON_POSTGRES", socket.parent().expect("it is in a folder"));
+    let output = tests.output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told}");
+    let passed = told.split(" passed").next().and_then(|begin| begin.rsplit(' ').next()).and_then(|count| count.parse::<u32>().ok());
+    let clouds = server.sql("postgres", "SELECT count(*) FROM pg_database WHERE datname ~ '^c[0-9a-f]{16}$'");
+    assert!(passed > Some(150) && clouds.parse::<u32>().is_ok_and(|clouds| clouds > 20), "{clouds} databases: {told}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The real binary as a child process, its addresses, and its end.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,12 @@ impl Launch {
         let data = self.data.clone().unwrap_or_else(|| own_data.as_ref().expect("made above").path().to_path_buf());
         let mut command = Command::new(BINARY);
         command.arg("up").args(self.mode).args(["--output", "json", "--data"]).arg(&data).args(&self.flags);
-        command.envs(self.environment).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .envs(database_of(&data).map(|url| ("BODKIN_DATABASE", url)))
+            .envs(self.environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
 
         let said = Said::listen(child.stderr.take().expect("standard error is piped"));
@@ -129,6 +135,21 @@ impl Launch {
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("ready line {line:?}: {error}"));
         Ok(Cloud { child, ready, said, _own_data: own_data })
     }
+}
+
+/// The folder of a PostgreSQL server's socket, where every cloud is to have its database instead of a file in its data directory.
+const DATABASES: &str = "CLOUDS_ON_POSTGRES";
+
+/// The database of the cloud in this data directory, made if it is not there; `None` where clouds have files.
+fn database_of(data: &Path) -> Option<String> {
+    let folder = std::env::var(DATABASES).ok()?;
+    let name = format!("c{:016x}", BuildHasherDefault::<DefaultHasher>::default().hash_one(data));
+    let mut client = Command::new("psql");
+    client.args(["-X", "-q", "-h", &folder, "-U", "bodkin", "-d", "postgres", "-c", &format!("CREATE DATABASE {name}")]);
+    let made = client.output().expect("psql starts");
+    let told = String::from_utf8_lossy(&made.stderr).into_owned();
+    assert!(made.status.success() || told.contains("already exists"), "{told}");
+    Some(format!("postgres://bodkin@{}/{name}", folder.replace('/', "%2F")))
 }
 
 /// A cloud that ended instead of getting ready.
