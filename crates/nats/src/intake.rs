@@ -121,6 +121,9 @@ pub struct Intake {
     told_through: u64,
     /// The same at the last look at the stream, where there was one, and what has come since.
     seen_through: Option<u64>,
+    remembered_seen: u64,
+    /// The stream's newest message at the last look at which nothing waited for us.
+    quiet_through: u64,
     since: BTreeSet<u64>,
     /// The stream was asked for that.
     is_glancing: bool,
@@ -161,6 +164,8 @@ impl Intake {
             taken: BTreeMap::new(),
             told_through: 0,
             seen_through: None,
+            remembered_seen: 0,
+            quiet_through: 0,
             since: BTreeSet::new(),
             is_glancing: false,
             client: None,
@@ -193,9 +198,9 @@ impl Intake {
         self.order = Order::default();
     }
 
-    /// What the taker remembers of the stream that was told.
-    pub fn remembers(&mut self, memory: Memory) {
-        self.memory = Some(memory);
+    /// What the taker remembers of the stream that was told, and up to where it has looked whether anything is gone ([`Self::seen_through`]).
+    pub fn remembers(&mut self, memory: Memory, seen_through: u64) {
+        (self.memory, self.remembered_seen) = (Some(memory), seen_through);
         if matches!(self.standing, Standing::Unremembered) {
             self.standing = Standing::Draining;
         }
@@ -204,6 +209,11 @@ impl Intake {
     /// How far everything is done with; `None`: it is not known yet.
     pub fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
+    }
+
+    /// Nothing up to here will be told as lost any more; 0: nobody has looked.
+    pub fn seen_through(&self) -> u64 {
+        self.seen_through.unwrap_or_default()
     }
 
     /// Messages that were told to be taken and are not done.
@@ -417,6 +427,7 @@ impl Intake {
             self.taken.clear();
             (self.order, self.memory, self.told_through, self.seen_through) = (Order::default(), None, 0, None);
             self.since.clear();
+            self.quiet_through = 0;
         }
         if self.memory.is_none() {
             self.standing = Standing::Unremembered;
@@ -441,14 +452,14 @@ impl Intake {
         self.seen_through = Some(seen.max(self.told_through).max(first.saturating_sub(1)));
     }
 
-    /// A quiet stream has nothing for us up to where it was. What is purged between the two questions, some milliseconds, is not told.
+    /// Where nothing waits for us, what was in the stream a look ago was for others, and when it goes that is no loss of ours. The consumer's server may be behind the stream's: so nothing is done with
+    /// because of that, and of the newest messages it says nothing yet.
     fn glanced(&mut self, info: &ConsumerInfo) {
         self.waiting = info.num_pending;
         let is_quiet = matches!(self.standing, Standing::Open) && self.taken.is_empty() && self.order.is_settled();
-        if let (true, 0, 0, Some(memory), Some(stream)) = (is_quiet, info.num_ack_pending, info.num_pending, &mut self.memory, &self.stream)
-        {
-            memory.reach(stream.state.last_seq);
-            self.seen_through = self.seen_through.max(Some(stream.state.last_seq));
+        if let (true, 0, 0, Some(stream)) = (is_quiet, info.num_ack_pending, info.num_pending, &self.stream) {
+            self.seen_through = self.seen_through.max(Some(self.quiet_through));
+            self.quiet_through = stream.state.last_seq;
         }
     }
 
@@ -472,20 +483,13 @@ impl Intake {
             return self.none(why, now, told);
         }
         let stream = self.stream.as_ref().expect("it was asked before");
-        let (first, last) = (stream.state.first_seq, stream.state.last_seq);
+        let first = stream.state.first_seq;
         let Some(memory) = &mut self.memory else { return };
         let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
         // Who remembers nothing has had nothing behind where the consumer began.
-        self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq));
+        self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq).max(self.remembered_seen));
         memory.reach(brought.max(first.saturating_sub(1)));
-        let is_quiet = info.num_ack_pending == 0 && info.num_pending == 0;
-        if is_quiet {
-            memory.reach(last);
-        }
         self.see(first, told);
-        if is_quiet {
-            self.seen_through = self.seen_through.max(Some(last));
-        }
         self.is_glancing = false;
         (self.heard, self.waiting, self.standing) = (now, info.num_pending + info.num_ack_pending, Standing::Open);
         self.settle_max = SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;

@@ -62,6 +62,8 @@ struct Adversary {
     changes_leaders: bool,
     /// The stream is deleted and made anew while the taker is away.
     remakes: bool,
+    /// The server that leads the consumer has not got the newest messages of the stream yet.
+    lags: bool,
 }
 
 fn subject(name: &str) -> Subject {
@@ -189,7 +191,7 @@ impl Run {
                 self.under_way.clear();
                 let from = self.recall.begin(stream) as usize;
                 let taken = self.log[from..].iter().flatten().filter(|(of, _)| *of == stream).map(|(_, sequence)| *sequence);
-                self.intake.remembers(self.recall.memory(taken.collect()));
+                self.intake.remembers(self.recall.memory(taken.collect()), self.recall.lost().1);
             }
             Told::Take(delivery) => {
                 let name = (self.recall.stream().expect("it was told"), delivery.sequence);
@@ -236,7 +238,7 @@ impl Run {
     fn note(&mut self) {
         let Some(memory) = self.intake.memory() else { return };
         let oldest = self.under_way.iter().map(|held| held.behind).min();
-        if let Some(noted) = self.recall.next(memory, self.gone, oldest, self.log.len() as u64) {
+        if let Some(noted) = self.recall.next(memory, (self.gone, self.intake.seen_through()), oldest, self.log.len() as u64) {
             self.noted = Some(noted);
             self.recall.is_noted(noted);
         }
@@ -255,6 +257,9 @@ impl Run {
             true => STEP * self.random.below(40) as u32,
             false => Duration::ZERO,
         };
+        if adversary.lags && self.random.one_in(30) {
+            self.server.behind = self.random.below(80);
+        }
         if self.is_connected {
             return;
         }
@@ -287,7 +292,7 @@ fn run(seed: u64, adversary: Adversary) -> (u64, u64) {
         run.suffer(adversary);
         run.step();
     }
-    (run.server.loses, run.server.acknowledged_behind) = (false, Duration::ZERO);
+    (run.server.loses, run.server.acknowledged_behind, run.server.behind) = (false, Duration::ZERO, 0);
     for step in 0..QUIET_STEPS {
         // The stream is looked at now and then.
         let was_looked_at = !adversary.purges || step > 250;
@@ -329,6 +334,14 @@ fn what_counts_late_and_what_the_next_leader_has_not_heard_is_taken_once() {
         let adversary =
             Adversary { kills_taker: seed % 2 == 0, delays_acknowledgements: true, changes_leaders: seed % 3 > 0, ..Adversary::default() };
         assert_eq!(run(seed, adversary), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_the_consumers_server_has_not_got_yet_is_not_taken_for_done() {
+    for seed in 0..SEEDS {
+        let adversary = Adversary { kills_taker: seed % 2 == 0, lags: true, ..Adversary::default() };
+        assert_eq!(run(seed, adversary).0, 0, "seed {seed}");
     }
 }
 

@@ -84,7 +84,8 @@ fn doubles(cluster: &Cluster, cloud: &Cloud) -> String {
     let mut published = BTreeMap::<String, Vec<String>>::new();
     for event in text.split("\n\n") {
         let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        let data: Value = serde_json::from_str(field("data: ")).unwrap_or_default();
+        // What is no event is the answer's head, or a word of the stream's.
+        let Ok(data) = serde_json::from_str::<Value>(field("data: ")) else { continue };
         published.entry(data["payload"].to_string()).or_default().push(format!("id {} {data}", field("id: ")));
     }
     let info = cluster.ask(&format!("STREAM.INFO.{STREAM}"), "");

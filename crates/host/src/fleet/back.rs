@@ -312,11 +312,11 @@ impl Thread {
         };
         self.hands.forget();
         match self.taken_log.memory(Incarnation(incarnation)) {
-            Ok((memory, lost)) => {
+            Ok((memory, (lost, seen))) => {
                 self.lost = lost;
                 // Those that were counted by a run before this one, or by the node that led.
                 self.state.lost.fetch_max(lost, Relaxed);
-                self.taking.intake.remembers(memory);
+                self.taking.intake.remembers(memory, seen);
             }
             // It is told again with the next connection.
             Err(error) => {
@@ -360,7 +360,7 @@ impl Thread {
         let Some(memory) = self.taking.intake.memory() else { return };
         let Some(floor) = memory.floor() else { return };
         self.state.position.store(floor, Relaxed);
-        if let Err(error) = self.taken_log.note(memory, self.lost, self.hands.oldest()) {
+        if let Err(error) = self.taken_log.note(memory, (self.lost, self.taking.intake.seen_through()), self.hands.oldest()) {
             self.warn("note", &format!("how far they have come cannot be noted: {error}"));
         }
     }

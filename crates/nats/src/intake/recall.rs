@@ -15,6 +15,8 @@ pub struct Noted {
     pub from: u64,
     /// Messages that the stream had let go of before they came, at the most.
     pub lost: u64,
+    /// Up to where that was looked at.
+    pub seen: u64,
 }
 
 /// What is known of former runs.
@@ -59,19 +61,19 @@ impl Recall {
         Memory::new(floor, taken)
     }
 
-    /// Messages of the stream that was begun that are noted as lost.
-    pub fn lost(&self) -> u64 {
-        self.noted.filter(|noted| Some(noted.stream) == self.stream).map_or(0, |noted| noted.lost)
+    /// Messages of the stream that was begun that are noted as lost, and up to where that was looked at.
+    pub fn lost(&self) -> (u64, u64) {
+        self.noted.filter(|noted| Some(noted.stream) == self.stream).map_or((0, 0), |noted| (noted.lost, noted.seen))
     }
 
-    /// What is to be noted of a taker that remembers this and has lost so many; `None`: nothing new. Of what was told to be taken and is not done, the log has nothing in front of `oldest`; `None`: nothing is under way. `end` is where the log ends.
-    pub fn next(&self, memory: &Memory, lost: u64, oldest: Option<u64>, end: u64) -> Option<Noted> {
+    /// What is to be noted of a taker that remembers this and has lost so many up to where it has looked; `None`: nothing new. Of what was told to be taken and is not done, the log has nothing in front of `oldest`; `None`: nothing is under way. `end` is where the log ends.
+    pub fn next(&self, memory: &Memory, (lost, seen): (u64, u64), oldest: Option<u64>, end: u64) -> Option<Noted> {
         let (stream, floor) = (self.stream?, memory.floor()?);
         let before = self.noted.filter(|noted| noted.stream == stream);
         let end = oldest.map_or(end, |oldest| oldest.min(end));
         // Of what was done with behind the floor only the log knows: it is read again from where it was read before.
         let from = if memory.is_whole() { end } else { end.min(before.map_or(0, |noted| noted.from)) };
-        Some(Noted { stream, floor, from, lost }).filter(|noted| self.noted.as_ref() != Some(noted))
+        Some(Noted { stream, floor, from, lost, seen }).filter(|noted| self.noted.as_ref() != Some(noted))
     }
 
     /// This is on the disk.
@@ -99,25 +101,34 @@ mod tests {
 
     #[test]
     fn a_stream_that_was_made_anew_while_nobody_was_there_is_new_as_a_whole() {
-        let mut recall = Recall::new(Some(Noted { stream: 5, floor: 40, from: 3, lost: 2 }));
-        assert_eq!((recall.begin(5), recall.lost()), (3, 2));
-        assert_eq!((recall.begin(6), recall.lost()), (0, 0));
+        let mut recall = Recall::new(Some(Noted { stream: 5, floor: 40, from: 3, lost: 2, seen: 50 }));
+        assert_eq!((recall.begin(5), recall.lost()), (3, (2, 50)));
+        assert_eq!((recall.begin(6), recall.lost()), (0, (0, 0)));
         assert_eq!(recall.memory(BTreeSet::new()), Memory::new(Some(0), []));
     }
 
     #[test]
     fn the_log_is_read_again_for_what_is_under_way_and_for_what_it_alone_knows() {
-        let mut recall = Recall::new(Some(Noted { stream: 5, floor: 8, from: 3, lost: 0 }));
-        assert_eq!(recall.next(&Memory::new(Some(8), []), 0, None, 9), None, "no stream was begun");
+        let mut recall = Recall::new(Some(Noted { stream: 5, floor: 8, from: 3, lost: 0, seen: 0 }));
+        assert_eq!(recall.next(&Memory::new(Some(8), []), (0, 0), None, 9), None, "no stream was begun");
         recall.begin(5);
-        assert_eq!(recall.next(&Memory::new(Some(8), []), 1, None, 9), Some(Noted { stream: 5, floor: 8, from: 9, lost: 1 }));
-        assert_eq!(recall.next(&Memory::new(Some(8), []), 0, Some(7), 9), Some(Noted { stream: 5, floor: 8, from: 7, lost: 0 }));
-        assert_eq!(recall.next(&Memory::new(Some(8), [12]), 0, None, 9), None, "12 is known by the log alone, from 3 on");
-        assert_eq!(recall.next(&Memory::new(Some(10), [12]), 0, Some(7), 9), Some(Noted { stream: 5, floor: 10, from: 3, lost: 0 }));
+        assert_eq!(
+            recall.next(&Memory::new(Some(8), []), (1, 20), None, 9),
+            Some(Noted { stream: 5, floor: 8, from: 9, lost: 1, seen: 20 })
+        );
+        assert_eq!(
+            recall.next(&Memory::new(Some(8), []), (0, 0), Some(7), 9),
+            Some(Noted { stream: 5, floor: 8, from: 7, lost: 0, seen: 0 })
+        );
+        assert_eq!(recall.next(&Memory::new(Some(8), [12]), (0, 0), None, 9), None, "12 is known by the log alone, from 3 on");
+        assert_eq!(
+            recall.next(&Memory::new(Some(10), [12]), (0, 0), Some(7), 9),
+            Some(Noted { stream: 5, floor: 10, from: 3, lost: 0, seen: 0 })
+        );
         recall.begin(6);
         assert_eq!(
-            recall.next(&Memory::new(Some(0), [2]), 0, None, 9),
-            Some(Noted { stream: 6, floor: 0, from: 0, lost: 0 }),
+            recall.next(&Memory::new(Some(0), [2]), (0, 0), None, 9),
+            Some(Noted { stream: 6, floor: 0, from: 0, lost: 0, seen: 0 }),
             "another stream"
         );
     }

@@ -36,6 +36,8 @@ pub struct Server {
     pub consumer: Option<Consumer>,
     /// As it was some time ago, which another leader may go on from.
     earlier: Option<Consumer>,
+    /// Newest messages that the server which leads the consumer has not got yet.
+    pub behind: u64,
     /// Messages that may be brought and not acknowledged, if others than usual.
     pub ack_pending_max: Option<usize>,
     /// How many streams had its name before.
@@ -223,7 +225,7 @@ impl Server {
                 "delivered": { "consumer_seq": consumer.brought, "stream_seq": consumer.through },
                 "ack_floor": { "consumer_seq": 0, "stream_seq": consumer.floor },
                 "num_ack_pending": consumer.pending.len(),
-                "num_pending": self.kept.range(consumer.through + 1..).count(),
+                "num_pending": self.kept.range(consumer.through + 1..).filter(|sequence| **sequence + self.behind <= self.last).count(),
             }),
         };
         self.answer(reply, &told);
@@ -239,7 +241,7 @@ impl Server {
                 consumer.pulls.pop_front();
                 continue;
             }
-            let new = || self.kept.range(consumer.through + 1..).next().copied();
+            let new = || self.kept.range(consumer.through + 1..).next().copied().filter(|sequence| *sequence + self.behind <= self.last);
             let next = match consumer.again.pop_front() {
                 Some(again) => again,
                 None if consumer.pending.len() >= self.ack_pending_max.unwrap_or(ACK_PENDING_MAX) => return,

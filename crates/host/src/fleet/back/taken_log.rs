@@ -41,8 +41,9 @@ impl TakenLog {
         let path = path_of(data);
         let noted = match read_numbers(&path, DAMAGED)?.as_deref() {
             None => None,
-            Some(&[stream, floor, from]) => Some(Noted { stream, floor, from, lost: 0 }),
-            Some(&[stream, floor, from, lost]) => Some(Noted { stream, floor, from, lost }),
+            // Of the release before.
+            Some(&[stream, floor, from]) => Some(Noted { stream, floor, from, lost: 0, seen: floor }),
+            Some(&[stream, floor, from, lost, seen]) => Some(Noted { stream, floor, from, lost, seen }),
             Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} {DAMAGED}", path.display()))),
         };
         Ok(Self { path, log, source, recall: Recall::new(noted) })
@@ -58,11 +59,12 @@ impl TakenLog {
         self.log.end()
     }
 
-    /// What was taken of a stream, and how many of its messages were lost in front. Reads the event log from the noted place on: of a node of a pair that has not led yet, all of it.
-    pub fn memory(&mut self, stream: Incarnation) -> io::Result<(Memory, u64)> {
+    /// What was taken of a stream, how many of its messages were lost in front, and up to where that was looked at. Reads the event log from the noted place on: of a node of a pair that has not led yet, all of it.
+    pub fn memory(&mut self, stream: Incarnation) -> io::Result<(Memory, (u64, u64))> {
         let from = self.recall.begin(stream.0);
         let (taken, lost) = self.taken(stream, Position(from))?;
-        Ok((self.recall.memory(taken), lost.max(self.recall.lost())))
+        let (noted, seen) = self.recall.lost();
+        Ok((self.recall.memory(taken), (lost.max(noted), seen)))
     }
 
     fn taken(&self, stream: Incarnation, from: Position) -> io::Result<(BTreeSet<u64>, u64)> {
@@ -79,10 +81,10 @@ impl TakenLog {
         Ok((taken, lost))
     }
 
-    /// Notes how far a taker that remembers this, and has lost so many, has come; of what is not done, the log has nothing in front of `oldest`.
-    pub fn note(&mut self, memory: &Memory, lost: u64, oldest: Option<Position>) -> io::Result<()> {
+    /// Notes how far a taker that remembers this, and has lost so many up to where it has looked, has come; of what is not done, the log has nothing in front of `oldest`.
+    pub fn note(&mut self, memory: &Memory, lost: (u64, u64), oldest: Option<Position>) -> io::Result<()> {
         let Some(noted) = self.recall.next(memory, lost, oldest.map(|oldest| oldest.0), self.log.end().0) else { return Ok(()) };
-        write_numbers(&self.path, &[noted.stream, noted.floor, noted.from, noted.lost])?;
+        write_numbers(&self.path, &[noted.stream, noted.floor, noted.from, noted.lost, noted.seen])?;
         self.recall.is_noted(noted);
         Ok(())
     }
@@ -117,39 +119,39 @@ mod tests {
         };
         let open = || TakenLog::open(place.path(), reader.clone(), SystemId(4)).expect("it is read");
         let again = |stream: u64| open().memory(Incarnation(stream)).expect("read");
-        assert_eq!(again(5), (Memory::new(None, []), 0), "who is new remembers nothing");
+        assert_eq!(again(5), (Memory::new(None, []), (0, 0)), "who is new remembers nothing");
         // Others' events, another stream's, and ours.
         for (publisher, incarnation, sequence) in [(3, 5, 1), (4, 6, 2), (4, 5, 7), (4, 5, 9)] {
             append(publisher, incarnation, sequence, "{}");
         }
         let mut taken_log = open();
-        assert_eq!(taken_log.memory(Incarnation(5)).expect("read"), (Memory::new(Some(6), [7, 9]), 0));
+        assert_eq!(taken_log.memory(Incarnation(5)).expect("read"), (Memory::new(Some(6), [7, 9]), (0, 0)));
         assert_eq!(
             taken_log.memory(Incarnation(9)).expect("read"),
-            (Memory::new(Some(0), []), 0),
+            (Memory::new(Some(0), []), (0, 0)),
             "it was made anew before anything was noted"
         );
         let mut taken_log = open();
         taken_log.memory(Incarnation(5)).expect("read");
         // 9 is not done: the log is read from there on.
-        taken_log.note(&Memory::new(Some(8), []), 2, Some(Position(3))).expect("noted");
+        taken_log.note(&Memory::new(Some(8), []), (2, 13), Some(Position(3))).expect("noted");
         append(4, 5, 12, "{}");
-        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), 2));
-        assert_eq!(again(8), (Memory::new(Some(0), []), 0), "all of a new stream is new");
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), (2, 13)));
+        assert_eq!(again(8), (Memory::new(Some(0), []), (0, 0)), "all of a new stream is new");
         let mut taken_log = open();
         taken_log.memory(Incarnation(5)).expect("read");
-        taken_log.note(&Memory::new(Some(8), [9]), 2, None).expect("noted");
-        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), 2), "the log is read again from where it was");
+        taken_log.note(&Memory::new(Some(8), [9]), (2, 13), None).expect("noted");
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12]), (2, 13)), "the log is read again from where it was");
         // What was lost in front of an event is in the log with it, of whatever node.
         append(4, 5, 20, r#"{"eventType":"T","payload":"\"fleetLost\":\"99\"","metaData":{"fleet":"5-20","fleetLost":"7"}}"#);
-        assert_eq!(again(5), (Memory::new(Some(8), [9, 12, 20]), 7));
+        assert_eq!(again(5), (Memory::new(Some(8), [9, 12, 20]), (7, 13)));
         let mut taken_log = open();
         taken_log.memory(Incarnation(5)).expect("read");
-        taken_log.note(&Memory::new(Some(20), []), 7, None).expect("noted");
-        assert_eq!(again(5), (Memory::new(Some(20), []), 7));
+        taken_log.note(&Memory::new(Some(20), []), (7, 20), None).expect("noted");
+        assert_eq!(again(5), (Memory::new(Some(20), []), (7, 20)));
         // A note of an earlier release has no such number, and one that says anything else is not believed.
         std::fs::write(path_of(place.path()), "1 5 20 3\n").expect("written");
-        assert_eq!(again(5), (Memory::new(Some(20), []), 7));
+        assert_eq!(again(5), (Memory::new(Some(20), []), (7, 20)));
         std::fs::write(path_of(place.path()), "1 5 20\n").expect("written");
         let error = TakenLog::open(place.path(), reader.clone(), SystemId(4)).err().expect("it is not believed");
         assert!(error.to_string().contains("remove it"), "{error}");
