@@ -199,7 +199,8 @@ impl Thread {
         match UtcTime::parse(&info.created).map(UtcTime::unix_nanos) {
             Ok(made) => {
                 let memory = self.recall.memory(Incarnation(made));
-                self.taking.intake.remembers(memory);
+                // Losses are told by the lanes of nodes, exactly.
+                self.taking.intake.remembers(memory, 0);
             }
             Err(_) => self.back().fails(format!("the stream does not say when it was made: {:?}", info.created)),
         }
