@@ -16,6 +16,9 @@ const CUT: Duration = Duration::from_secs(1);
 /// How long a server is gone.
 const GONE: Duration = Duration::from_secs(1);
 
+/// For a server to have again what it has missed, beside the load.
+const BACK_MAX: Duration = Duration::from_secs(120);
+
 /// Servers that were killed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Kills {
@@ -58,7 +61,7 @@ pub fn kill(servers: &mut PeerServer, stream: &str, kills: u32) -> anyhow::Resul
         servers.kill(victim)?;
         thread::sleep(GONE);
         servers.revive(victim)?;
-        servers.is_well(victim)?;
+        servers.is_well(victim, BACK_MAX)?;
         told.kills += 1;
         told.leaders += u64::from(leader == Some(victim));
     }

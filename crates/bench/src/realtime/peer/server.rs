@@ -91,18 +91,18 @@ impl PeerServer {
             started.push(Node::start(command, (Ipv4Addr::LOCALHOST, clients[node]).into(), Some(monitor))?);
         }
         let server = Self { address: started[0].address, nodes: started, _directory: directory };
-        (0..nodes).try_for_each(|node| server.is_well(node))?;
+        (0..nodes).try_for_each(|node| server.is_well(node, WAIT_MAX))?;
         Ok(server)
     }
 
     /// Waits until a server says that it is well, with all that it has to have.
     ///
     /// # Errors
-    /// It does not for 30 s.
-    pub fn is_well(&self, node: usize) -> anyhow::Result<()> {
+    /// It does not for so long.
+    pub fn is_well(&self, node: usize, wait_max: Duration) -> anyhow::Result<()> {
         let Node { command, monitor: Some(monitor), .. } = &self.nodes[node] else { bail!("it does not say how it is") };
         let call = request::get(monitor, "/healthz", "*/*");
-        until(&command.get_program().to_string_lossy(), || {
+        until(&command.get_program().to_string_lossy(), wait_max, || {
             Client::connect(monitor).and_then(|mut client| Ok(client.exchange(&call)?.status() == 200)).unwrap_or(false)
         })
     }
@@ -147,7 +147,7 @@ impl PeerServer {
         let mut command = Command::new(program);
         command.args(["-c", &config]);
         let server = Self { nodes: vec![Node::start(command, address, None)?], address, _directory: directory };
-        until("mosquitto", || TcpStream::connect(address).is_ok())?;
+        until("mosquitto", WAIT_MAX, || TcpStream::connect(address).is_ok())?;
         Ok(server)
     }
 
@@ -182,11 +182,11 @@ fn quietly(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
 }
 
-fn until(name: &str, is_there: impl Fn() -> bool) -> anyhow::Result<()> {
-    let deadline = Instant::now() + WAIT_MAX;
+fn until(name: &str, wait_max: Duration, is_there: impl Fn() -> bool) -> anyhow::Result<()> {
+    let deadline = Instant::now() + wait_max;
     while !is_there() {
         if Instant::now() > deadline {
-            bail!("{name} does not answer after {} s", WAIT_MAX.as_secs());
+            bail!("{name} does not answer after {} s", wait_max.as_secs());
         }
         thread::sleep(LOOK_EVERY);
     }
