@@ -16,7 +16,7 @@ use crate::support::sse::EventStream;
 use crate::zmtp::address;
 
 /// No mean may be missed.
-const MEANS: &str = "[[topic]]\nevent_type = \"line-mean\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n";
+pub const MEANS: &str = "[[topic]]\nevent_type = \"line-mean\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n";
 const EVENTS: u64 = 40;
 
 fn means(node: &Node) -> EventStream {

@@ -7,7 +7,10 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::nodes::{Node, Pair};
+use super::{
+    edges::MEANS,
+    nodes::{Node, Pair},
+};
 use crate::commands::moves::LINE;
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
@@ -16,7 +19,6 @@ use crate::support::patience::eventually;
 use crate::support::ports::{HeldOffset, held_offset};
 use crate::support::sse::EventStream;
 
-const MEANS: &str = "[[topic]]\nevent_type = \"line-mean\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 132\nbroker_subscriber_max_s = 2\n";
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What the office has besides: the mean of four loads, which are measured there.
