@@ -107,11 +107,12 @@ impl Looking {
                     self.words = Some(words.clone());
                 }
             }
-            if let Some(found) = found(&self.client, &mut events) {
-                return Ok(found);
-            }
+            // It comes in front of the answer, and with it if there is no time between them.
             if let Some(words) = self.words.take() {
                 return Err(words);
+            }
+            if let Some(found) = found(&self.client, &mut events) {
+                return Ok(found);
             }
             self.client.take_out(self.connection.out());
             self.connection.write().map_err(|error| error.to_string())?;

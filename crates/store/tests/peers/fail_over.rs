@@ -58,6 +58,9 @@ fn a_standby_that_was_behind_is_followed_whole_and_what_it_lacks_is_told() {
     let names = |node: &Node| node.snapshot().systems().map(|system| system.system_name.to_string()).collect::<Vec<_>>();
     register(&nodes[0], 1).unwrap();
     let commits = |server: &Server| server.sql("cloud", "SELECT number FROM bodkin.shared");
+    // Whether it has the table already: without it nothing can be asked of it.
+    let has_tables = || standby.sql("cloud", "SELECT to_regclass('bodkin.shared') IS NOT NULL") == "t";
+    eventually(has_tables, || "the standby follows".into());
     eventually(|| commits(&standby) == "1", || "the standby follows".into());
     standby.crash();
     register(&nodes[1], 2).unwrap();
