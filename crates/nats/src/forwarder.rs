@@ -17,6 +17,9 @@ use crate::{
 /// Lanes that one edge may have.
 pub const LANES_MAX: usize = 64;
 
+/// A question changes nothing and is short: a stream without a leader does not hear it, so it is asked again.
+pub(crate) const QUESTION_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// What is forwarded where.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -26,7 +29,7 @@ pub struct Setup {
     pub stream: String,
     /// What it is made as where it is not there; `None`: somebody else makes it.
     pub create: Option<StreamConfig>,
-    /// How long an answer is waited for: a change of leaders takes 4 to 10 s.
+    /// How long the answer to a batch is waited for: a change of leaders takes 4 to 10 s, and so does a batch over a narrow link.
     pub answer_wait_max: Duration,
     /// How long is waited until a stream that is not there is looked for again.
     pub look_every: Duration,
@@ -185,7 +188,7 @@ impl Forwarder {
 
     /// Asks something of the stream.
     fn ask(&mut self, question: Question, purpose: Purpose, now: Duration, told: &mut Vec<Told>) {
-        let wait_max = self.setup.answer_wait_max;
+        let wait_max = self.setup.answer_wait_max.min(QUESTION_WAIT_MAX);
         let client = self.client.as_mut().expect("there is a connection");
         match client.request(&question.0, &Headers::default(), &question.1, now, wait_max) {
             Ok(request) => {
@@ -204,7 +207,10 @@ impl Forwarder {
             Step::Wait(until) => return until.unwrap_or(Duration::MAX),
             Step::Ask => {
                 let (subject, body) = &self.questions[lane];
-                (client.request(subject, &Headers::default(), body, now, self.setup.answer_wait_max), Purpose::Ask(lane))
+                (
+                    client.request(subject, &Headers::default(), body, now, self.setup.answer_wait_max.min(QUESTION_WAIT_MAX)),
+                    Purpose::Ask(lane),
+                )
             }
             Step::Publish => {
                 let (subject, headers, payload) = machine.publication();

@@ -26,6 +26,7 @@ pub use self::{
 };
 use crate::{
     client::{Client, Event, Fault, Options, RequestId},
+    forwarder::QUESTION_WAIT_MAX,
     jetstream::{
         Ack, AnswerError, ConsumerInfo, DeliverPolicy, Delivered, ErrorKind, Pull, Question, StreamInfo, consumer_info, stream_info,
     },
@@ -356,9 +357,8 @@ impl Intake {
     }
 
     fn ask(&mut self, question: Question, purpose: Purpose, now: Duration, told: &mut Vec<Told>) {
-        let wait_max = self.setup.answer_wait_max;
         let client = self.client.as_mut().expect("there is a connection");
-        match client.request(&question.0, &Headers::default(), &question.1, now, wait_max) {
+        match client.request(&question.0, &Headers::default(), &question.1, now, QUESTION_WAIT_MAX) {
             Ok(request) => {
                 self.asked.insert(request, purpose);
                 self.standing = Standing::Asked;
@@ -370,7 +370,7 @@ impl Intake {
     /// Asks how far something is while messages come; without an answer it is asked again some time.
     fn glance(&mut self, (subject, body): Question, purpose: Purpose, now: Duration) {
         let client = self.client.as_mut().expect("there is a connection");
-        if let Ok(request) = client.request(&subject, &Headers::default(), &body, now, self.setup.answer_wait_max) {
+        if let Ok(request) = client.request(&subject, &Headers::default(), &body, now, QUESTION_WAIT_MAX) {
             self.asked.insert(request, purpose);
         }
     }

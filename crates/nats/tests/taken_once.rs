@@ -77,7 +77,6 @@ fn intake() -> Intake {
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
         taken_max: 20,
-        answer_wait_max: Duration::from_secs(5),
         look_every: Duration::from_millis(500),
     };
     Intake::new(setup).expect("names")

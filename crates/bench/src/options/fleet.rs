@@ -22,7 +22,7 @@ pub struct FleetOptions {
     /// Cuts of the link during the live load of `--rate`, each of a second
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub cuts: u32,
-    /// Kills of servers (SIGKILL, and begun again a second later) during the same load, by turns the stream's leader and the next one of all
+    /// Kills of servers (SIGKILL, and begun again a second later) during the same load, which lasts 12 s for each at the least; by turns the stream's leader and the next one of all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub kills: u32,
     /// Events a second that the backlog is drained with beside live events

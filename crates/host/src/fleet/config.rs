@@ -118,7 +118,7 @@ pub struct FleetConfig {
     pub batch_bytes_max: usize,
     /// The longest time that an event waits for its batch to become full.
     pub batch_wait_max: Duration,
-    /// How long an answer is waited for.
+    /// How long the answer to a batch is waited for.
     pub answer_wait_max: Duration,
     /// Events a second that a backlog is drained with while live events come, at the least (twice as many as come).
     pub drain_events_per_s: u64,
@@ -191,7 +191,6 @@ impl FleetConfig {
             consumer: IntakeSetup::consumer(&self.edge, subjects.into()),
             creates: true,
             taken_max: TAKEN_MAX,
-            answer_wait_max: self.answer_wait_max,
             look_every: LOOK_EVERY,
         })
     }

@@ -125,7 +125,6 @@ impl NodeStream {
             consumer,
             creates: true,
             taken_max: TAKEN_MAX,
-            answer_wait_max: ANSWER_WAIT_MAX,
             look_every: LOOK_EVERY,
         }
     }

@@ -92,10 +92,10 @@ fn a_stream_that_is_not_there_is_made_if_it_may_be_and_looked_for_otherwise() {
     assert_eq!(edge.says(Duration::from_millis(999)), "");
     assert_eq!(edge.says(SECOND), "PUB $JS.API.STREAM.INFO.FLEET _INBOX.r.2 0\r\n\r\n");
     // Nobody answers, then nobody is there.
-    assert_eq!(edge.says(6 * SECOND), "");
+    assert_eq!(edge.says(3 * SECOND), "");
     assert_eq!(edge.told(), [Told::NoStream(NoStream::Refused(Refusal::NoAnswer))]);
-    assert_eq!(edge.says(7 * SECOND), "PUB $JS.API.STREAM.INFO.FLEET _INBOX.r.3 0\r\n\r\n");
-    edge.hears("HMSG _INBOX.r.3 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", 7 * SECOND);
+    assert_eq!(edge.says(4 * SECOND), "PUB $JS.API.STREAM.INFO.FLEET _INBOX.r.3 0\r\n\r\n");
+    edge.hears("HMSG _INBOX.r.3 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", 4 * SECOND);
     assert_eq!(edge.told(), [Told::NoStream(NoStream::Refused(Refusal::NobodyListens))]);
 }
 
@@ -142,6 +142,16 @@ fn a_stream_that_is_deleted_is_made_anew_and_the_lane_goes_on_where_it_was() {
     edge.answered(8, r#"{"stream":"FLEET","seq":1}"#, SECOND);
     let stored = lane::Told::Stored { through: 2, records: 1, is_duplicate: false };
     assert_eq!(edge.told(), [Told::Lane(0, lane::Told::Emptied(1)), Told::Lane(0, stored)]);
+}
+
+#[test]
+fn what_has_no_answer_within_two_seconds_is_asked_again() {
+    let mut edge = Edge::new(None);
+    edge.answered(1, &stream(&config()), Duration::ZERO);
+    assert!(edge.says(Duration::ZERO).starts_with("PUB $JS.API.STREAM.MSG.GET.FLEET _INBOX.r.2 "));
+    assert_eq!(edge.says(Duration::from_millis(1_999)), "");
+    assert_eq!(edge.says(2 * SECOND), "", "it rests");
+    assert!(edge.says(3 * SECOND).starts_with("PUB $JS.API.STREAM.MSG.GET.FLEET _INBOX.r.3 "));
 }
 
 #[test]

@@ -27,8 +27,6 @@ pub struct IntakeSetup {
     pub creates: bool,
     /// Messages that may be taken and not done.
     pub taken_max: usize,
-    /// How long an answer is waited for.
-    pub answer_wait_max: Duration,
     /// How long is waited until what is not there is looked for again.
     pub look_every: Duration,
 }

@@ -1,5 +1,6 @@
 //! What happens to the link and to the servers while a node forwards.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -48,14 +49,18 @@ pub fn cut(links: &[Link], cuts: u32) {
     }
 }
 
-/// Kills servers, one after the other: by turns the one that leads the stream and the next one of all; each is begun again, and the next one killed when all are well.
+/// Kills servers, one after the other, as long as the load lasts: by turns the one that leads the stream and the next one of all; each is begun again, and the next one killed when all are well.
 ///
 /// # Errors
 /// A server does not come back.
-pub fn kill(servers: &mut PeerServer, stream: &str, kills: u32) -> anyhow::Result<Kills> {
+pub fn kill(servers: &mut PeerServer, stream: &str, kills: u32, load: &Receiver<()>) -> anyhow::Result<Kills> {
     let mut told = Kills::default();
     let servers_count = servers.addresses().len();
     for kill in 0..kills as usize {
+        // Whoever has the other end lets go of it when the load is over.
+        if load.recv_timeout(Duration::ZERO) == Err(RecvTimeoutError::Disconnected) {
+            break;
+        }
         let leader = leader_of(servers, stream);
         let victim = leader.filter(|_| kill % 2 == 0).unwrap_or(kill / 2 % servers_count);
         servers.kill(victim)?;

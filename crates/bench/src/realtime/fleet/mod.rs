@@ -42,8 +42,8 @@ const SILENCE: Duration = Duration::from_millis(1_500);
 const NO_PACE_PER_S: u64 = 100_000_000;
 /// Beside a backlog that has no pace live events are measured for as long as it takes at the least: at so many events a second.
 const UNPACED_MOST_PER_S: f64 = 400_000.0;
-/// Seconds that a server is gone and comes back in, at the least.
-const KILL_S: u32 = 6;
+/// Seconds that a server is gone in, comes back, and has what it has missed.
+const KILL_S: u32 = 12;
 const CUT_S: u32 = 2;
 const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
 
@@ -234,8 +234,11 @@ impl Bench<'_> {
         let (before, options, servers, links) = (edge.ages()?, self.options, &mut self.servers, &edge.links);
         let (live, kills) = thread::scope(|scope| {
             scope.spawn(|| faults::cut(links, options.cuts));
-            let killing = scope.spawn(|| faults::kill(servers, STREAM, options.kills));
-            let live = edge.live(workload, seconds, || ())?;
+            let (load, lasts) = std::sync::mpsc::channel();
+            let killing = scope.spawn(move || faults::kill(servers, STREAM, options.kills, &lasts));
+            let live = edge.live(workload, seconds, || ());
+            drop(load);
+            let live = live?;
             let kills = killing.join().map_err(|_| anyhow!("the thread that kills has ended"))??;
             anyhow::Ok((live, kills))
         })?;
