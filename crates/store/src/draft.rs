@@ -3,7 +3,7 @@
 use crate::{
     database::{Database, DatabaseError, DatabaseResult, Parameters, Row},
     replication::Journal,
-    shared::Touched,
+    shared::{OwnCore, Touched},
     table::Kind,
 };
 use bodkin_arrowhead::{
@@ -42,16 +42,18 @@ pub struct Draft<'w> {
     journal: Option<Journal>,
     /// Which rows the finished operations have changed; `None` where no other node has to read them.
     touched: Option<Touched>,
+    /// The core systems as this node serves them; `None` where the database is its own, whose rows say that.
+    own_core: Option<&'w OwnCore>,
 }
 
 impl<'w> Draft<'w> {
     pub(crate) fn new(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime, journal: Option<Journal>) -> Self {
-        Self { database, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal, touched: None }
+        Self { database, snapshot, now: now.whole_seconds(), changes: Vec::new(), journal, touched: None, own_core: None }
     }
 
     /// A draft on a database that is shared with other nodes.
-    pub(crate) fn shared(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime) -> Self {
-        Self { touched: Some(Touched::new()), ..Self::new(database, snapshot, now, None) }
+    pub(crate) fn shared(database: Database<'w>, snapshot: &'w mut Snapshot, now: UtcTime, own_core: &'w OwnCore) -> Self {
+        Self { touched: Some(Touched::new()), own_core: Some(own_core), ..Self::new(database, snapshot, now, None) }
     }
 
     /// Which rows the finished operations have changed.
@@ -75,7 +77,10 @@ impl<'w> Draft<'w> {
                 if let Some(touched) = &mut self.touched {
                     touched.extend(self.changes.iter().map(Kind::of).map(|(kind, id)| (kind as u8, id)));
                 }
-                self.changes.drain(..).for_each(|change| self.snapshot.apply(change));
+                for change in self.changes.drain(..) {
+                    self.own_core.iter().for_each(|own| own.follow(&change));
+                    self.snapshot.apply(change);
+                }
             }
             Err(OperationError::Refused(_)) => {
                 self.changes.clear();
@@ -91,6 +96,11 @@ impl<'w> Draft<'w> {
     /// The snapshot with every finished operation of the group.
     pub(crate) fn snapshot(&self) -> &Snapshot {
         self.snapshot
+    }
+
+    /// The core systems as this node serves them, where it shares its database.
+    pub(crate) fn own_core(&self) -> Option<&'w OwnCore> {
+        self.own_core
     }
 
     /// Notes a change that the statement just run has made.

@@ -124,20 +124,37 @@ impl Draft<'_> {
 
     /// Registers the services of the core systems, in place of what was there of them.
     ///
-    /// A core system keeps its row wherever it listens, so that rules about it, and its subscriptions, stay.
+    /// A core system keeps its row wherever it listens, so that rules about it, and its subscriptions, stay. A service that is there as it is to be keeps its own.
+    /// On a shared database this node shows them where it has registered them from then on, wherever other nodes register them (decision 166).
     pub fn register_core_services(&mut self, services: Vec<Registration>) -> Result<(), OperationError> {
-        for service in &services {
+        let mut missing = Vec::new();
+        for service in services {
             self.move_core_system(&service.provider)?;
+            if self.is_offered_as(&service) {
+                continue;
+            }
             let old = self.ids(
                 "DELETE FROM service_registry WHERE service_id = (SELECT id FROM service_definition WHERE service_definition = ?1) RETURNING id",
                 [service.definition.as_str()],
             )?;
             old.into_iter().for_each(|id| self.changed(Change::EntryRemoved(EntryId(id))));
+            missing.push(service);
         }
-        for service in services {
-            self.register(service)?;
-        }
-        Ok(())
+        missing.into_iter().try_for_each(|service| self.register(service).map(drop))
+    }
+
+    /// Whether the finished operations have left a service as this registration has it, at this system's row, and offered by nobody else.
+    fn is_offered_as(&self, service: &Registration) -> bool {
+        let snapshot = self.snapshot();
+        let Some(definition) = snapshot.definition_by_name(service.definition.as_str()) else { return false };
+        let mut entries = snapshot.entries_of(definition.id);
+        let (Some(entry), None) = (entries.next(), entries.next()) else { return false };
+        let interfaces = snapshot.named_interfaces(&entry.interfaces);
+        snapshot.system(entry.provider).is_some_and(|provider| provider.system_name == service.provider.name)
+            && snapshot.systems_with(&service.provider.name).count() == 1
+            && (&entry.service_uri, entry.end_of_validity, entry.secure) == (&service.service_uri, service.end_of_validity, service.secure)
+            && (&entry.metadata, entry.version) == (&service.metadata, service.version)
+            && interfaces.iter().map(|interface| &interface.interface_name).eq(&service.interfaces)
     }
 
     /// Has the systems of a name offer a service at these places and at no others; what is there already keeps its rows.
@@ -168,22 +185,39 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Has the row of a core system that listened elsewhere before be its row here. Of several rows of its name, which a takeover of another database may leave, one stays.
+    /// Has the row of a core system that listened elsewhere before, or listens elsewhere too, be its row here; it is made where there is none. Of several rows of
+    /// its name, which a takeover of another database may leave, one stays.
     fn move_core_system(&mut self, system: &SystemRegistration) -> Result<(), OperationError> {
         let name = system.name.as_str();
-        let here = self.find_system(&system.key())?.map(|here| here.0);
+        let here = self.stored_system(&system.key())?.map(|here| here.0);
         let elsewhere = || self.id("SELECT id FROM system_ WHERE system_name = ?1 ORDER BY id LIMIT 1", [name]);
-        let Some(kept) = here.map_or_else(elsewhere, |here| Ok(Some(here)))? else { return Ok(()) };
+        let Some(kept) = here.map_or_else(elsewhere, |here| Ok(Some(here)))? else {
+            let made = self.put_system(system)?;
+            self.own_core().iter().for_each(|own| own.note(made, system));
+            return Ok(());
+        };
         let others = self.ids("DELETE FROM system_ WHERE system_name = ?1 AND id <> ?2 RETURNING id", params![name, kept])?;
         others.into_iter().for_each(|id| self.changed(Change::SystemRemoved(SystemId(id))));
-        if here.is_none() {
-            self.replace_system(SystemId(kept), system)?;
+        match here {
+            Some(_) => _ = self.put_system(system)?,
+            None => _ = self.replace_system(SystemId(kept), system)?,
         }
+        self.own_core().iter().for_each(|own| own.note(SystemId(kept), system));
         Ok(())
     }
 
-    /// The system of this name, address and port.
+    /// The system of this name, address and port. A core system is at this node's place, whichever place its row has.
     pub(crate) fn find_system(&self, key: &SystemKey) -> DatabaseResult<Option<SystemId>> {
+        match self.own_core().and_then(|own| own.row_of(key)) {
+            Some(own) => {
+                Ok(self.id("SELECT id FROM system_ WHERE id = ?1 AND system_name = ?2", params![own.0, key.parts().0])?.map(SystemId))
+            }
+            None => self.stored_system(key),
+        }
+    }
+
+    /// The system whose row has this name, address and port.
+    fn stored_system(&self, key: &SystemKey) -> DatabaseResult<Option<SystemId>> {
         let (name, address, port) = key.parts();
         let id = self.id("SELECT id FROM system_ WHERE system_name = ?1 AND address = ?2 AND port = ?3", params![name, address, port])?;
         Ok(id.map(SystemId))
@@ -192,6 +226,14 @@ impl Draft<'_> {
     /// Makes a system, or gives the one that is there the new public key and metadata.
     fn put_system(&mut self, system: &SystemRegistration) -> Result<SystemId, OperationError> {
         let now = self.now_seconds();
+        if let Some(own) = self.own_core().and_then(|own| own.row_of(&system.key())) {
+            // Another node may have had its row be elsewhere.
+            self.run(
+                "UPDATE system_ SET address = ?3, port = ?4 WHERE id = ?1 AND system_name = ?2 AND NOT EXISTS (
+                     SELECT 1 FROM system_ AS here WHERE here.system_name = ?2 AND here.address = ?3 AND here.port = ?4)",
+                params![own.0, system.name.as_str(), system.address.as_str(), system.port],
+            )?;
+        }
         let put = self.row(
             "INSERT INTO system_ (system_name, address, port, authentication_info, metadata, created_at, updated_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
@@ -205,7 +247,7 @@ impl Draft<'_> {
         if let Some((id, timestamps)) = put {
             return Ok(self.system_is(id, system, timestamps));
         }
-        let unchanged = self.find_system(&system.key())?;
+        let unchanged = self.stored_system(&system.key())?;
         Ok(unchanged.expect("a conflicting system is there"))
     }
 

@@ -7,6 +7,7 @@ mod follower;
 mod look;
 mod migrate;
 mod node;
+mod own_core;
 mod place;
 mod schema;
 pub(crate) mod session;
@@ -25,7 +26,6 @@ use arc_swap::ArcSwap;
 use bodkin_arrowhead::snapshot::Snapshot;
 use tokio::sync::{mpsc, watch};
 
-pub(crate) use self::change::Touched;
 use self::change::{Commit, Shown};
 pub use self::{
     audit_line::{AUDIT_LINES_KEPT, AuditCopy, NodeChain, NodeEntries, NodeEntry, audit_at, audit_chains_at},
@@ -36,6 +36,7 @@ pub use self::{
     place::{DatabasePlace, NoPlace, Secrecy},
     standing::{Exchange, Standing},
 };
+pub(crate) use self::{change::Touched, own_core::OwnCore};
 use self::{session::Session, standing::Standings, writer::Writer};
 use crate::{
     OpenError,
@@ -61,6 +62,7 @@ pub(crate) struct Shared {
     standings: Standings,
     /// Told when the account of certificates may have new lines.
     certificates: watch::Sender<()>,
+    own_core: OwnCore,
     /// What the other nodes are told of this one, and when it was started.
     place_told: OnceLock<(NodePlace, SystemTime)>,
     /// The connection of those who read what the snapshot does not hold.
@@ -178,7 +180,7 @@ impl Shared {
             }
         };
         let (_, mut snapshot) = self.published();
-        let answer = read(&mut Draft::new(Database::Postgres(&session), &mut snapshot, own_writer::now(), None));
+        let answer = read(&mut Draft::shared(Database::Postgres(&session), &mut snapshot, own_writer::now(), &self.own_core));
         session.batch("ROLLBACK")?;
         *kept = Some(session);
         answer
@@ -207,14 +209,26 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
         Some(Secrecy::Verified) | None => {}
     }
     let cloud = session.one("SELECT cloud FROM shared", ()).map_err(|error| refused(&error))?.unwrap_or_default();
-    let (commit, snapshot) = begin(&session).map_err(|error| refused(&error))?;
+    let own_core = OwnCore::default();
+    let (commit, snapshot) = begin(&session, &own_core).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
     let (standings, certificates) = (Standings::default(), watch::Sender::new(()));
     let (reader, copier) = (Mutex::default(), Mutex::default());
     let shown = Mutex::new(Shown { setbacks: 0, commit });
     let (place, place_told) = (place.clone(), OnceLock::new());
-    let shared =
-        Arc::new(Shared { place, node, cloud, shown, snapshot: snapshot.clone(), standings, certificates, place_told, reader, copier });
+    let shared = Arc::new(Shared {
+        place,
+        node,
+        cloud,
+        shown,
+        snapshot: snapshot.clone(),
+        standings,
+        certificates,
+        own_core,
+        place_told,
+        reader,
+        copier,
+    });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());
@@ -226,10 +240,10 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
 }
 
 /// Listens first, so that nothing that is committed behind the reading is missed.
-fn begin(session: &Session) -> DatabaseResult<(Commit, Snapshot)> {
+fn begin(session: &Session, own_core: &OwnCore) -> DatabaseResult<(Commit, Snapshot)> {
     follower::listen(session)?;
     session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let read = change::read_all(session)?;
+    let read = change::read_all(session, own_core)?;
     session.batch("COMMIT")?;
     Ok(read)
 }

@@ -11,6 +11,7 @@ mod between;
 mod browser;
 mod c_sockets;
 mod clouds;
+mod core_systems;
 mod crash;
 mod fleet;
 mod floating;

@@ -19,7 +19,7 @@ use crate::{
 
 const SYSTEM: &str = "SELECT system_name, address, port, authentication_info, metadata FROM system_ WHERE id = ?1";
 const ENTRY: &str = "SELECT p.system_name, p.address, p.port, p.authentication_info, p.metadata,
-    d.service_definition, e.service_uri, e.end_of_validity, e.secure, e.metadata, e.version
+    d.service_definition, e.service_uri, e.end_of_validity, e.secure, e.metadata, e.version, e.system_id
     FROM service_registry e JOIN system_ p ON p.id = e.system_id JOIN service_definition d ON d.id = e.service_id WHERE e.id = ?1";
 
 impl Draft<'_> {
@@ -79,7 +79,16 @@ impl Draft<'_> {
     }
 
     fn current_system(&self, id: SystemId) -> Result<SystemRegistration, OperationError> {
-        self.row(SYSTEM, [id.0], system)?.ok_or_else(|| absent("System", id.0))
+        let stored = self.row(SYSTEM, [id.0], system)?.ok_or_else(|| absent("System", id.0))?;
+        Ok(self.shown(id, stored))
+    }
+
+    /// A system as this node shows it.
+    fn shown(&self, id: SystemId, stored: SystemRegistration) -> SystemRegistration {
+        match self.own_core() {
+            Some(own) => own.shown_of(id, stored),
+            None => stored,
+        }
     }
 
     fn current_entry(&self, id: EntryId) -> Result<Registration, OperationError> {
@@ -91,7 +100,7 @@ impl Draft<'_> {
         )?;
         let entry = self.row(ENTRY, [id.0], |row| {
             Ok(Registration {
-                provider: system(row)?,
+                provider: self.shown(SystemId(row.get(11)?), system(row)?),
                 definition: ServiceDefinition::from_stored(row.text(5)?),
                 service_uri: row.text(6)?.into(),
                 end_of_validity: row.get::<Option<i64>>(7)?.map(time),

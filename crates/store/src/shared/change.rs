@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bodkin_arrowhead::snapshot::{Change, Snapshot};
 
-use super::session::{CHANNEL, Session};
+use super::{
+    own_core::OwnCore,
+    session::{CHANNEL, Session},
+};
 use crate::{
     database::{Database, DatabaseError, DatabaseResult},
     load,
@@ -60,12 +63,14 @@ fn commit_in(row: &tokio_postgres::Row, column: usize) -> DatabaseResult<Commit>
 }
 
 /// Reads everything. Has to be called inside a transaction that sees one state.
-pub(crate) fn read_all(session: &Session) -> DatabaseResult<(Commit, Snapshot)> {
-    Ok((last(session)?, load::load(Database::Postgres(session))?))
+pub(crate) fn read_all(session: &Session, own_core: &OwnCore) -> DatabaseResult<(Commit, Snapshot)> {
+    let (commit, mut snapshot) = (last(session)?, load::load(Database::Postgres(session))?);
+    own_core.show_in(&mut snapshot);
+    Ok((commit, snapshot))
 }
 
 /// Brings a snapshot that shows `from` to what the transaction sees.
-pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown) -> DatabaseResult<Reached> {
+pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown, own_core: &OwnCore) -> DatabaseResult<Reached> {
     let commit = last(session)?;
     let shown = Shown { commit, ..from };
     if commit == from.commit {
@@ -83,7 +88,7 @@ pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown) 
             found = commit.number,
             "the shared database lacks commits that this node has shown, as behind a fail-over to a standby that was behind, or a restore: what was answered in them is lost"
         );
-        let (commit, read) = read_all(session)?;
+        let (commit, read) = read_all(session, own_core)?;
         *snapshot = read;
         return Ok(Reached { shown: Shown { setbacks: from.setbacks + 1, commit }, age_us: None });
     }
@@ -91,7 +96,7 @@ pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown) 
     let told = &told[usize::from(begun == Some(from.commit))..];
     // Of one that has forgotten what comes next everything is read.
     if i64::try_from(told.len()) != Ok(commit.number - from.commit.number) {
-        (_, *snapshot) = read_all(session)?;
+        (_, *snapshot) = read_all(session, own_core)?;
         return Ok(Reached { shown, age_us: None });
     }
     let mut touched: BTreeMap<u8, BTreeSet<i64>> = BTreeMap::new();
@@ -101,12 +106,12 @@ pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown) 
             touched.entry(kind).or_default().insert(pair[1]);
         }
     }
-    apply(Database::Postgres(session), snapshot, &touched)?;
+    apply(Database::Postgres(session), snapshot, &touched, own_core)?;
     Ok(Reached { shown, age_us: told.last().map(|row| row.try_get(1)).transpose()? })
 }
 
 /// Has the snapshot show these rows as they are.
-fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8, BTreeSet<i64>>) -> DatabaseResult<()> {
+fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8, BTreeSet<i64>>, own_core: &OwnCore) -> DatabaseResult<()> {
     let (mut gone, mut there) = (Vec::new(), Vec::new());
     for (kind, ids) in touched {
         let kind = Kind::of_number(*kind).ok_or_else(|| DatabaseError::column(0, format_args!("a change of the unknown kind {kind}")))?;
@@ -114,8 +119,9 @@ fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8,
     }
     // What is gone takes along what belonged to it, so what is there comes behind.
     gone.into_iter().for_each(|change| snapshot.apply(change));
+    let there: Vec<Change> = there.into_iter().map(|change| own_core.shown_in(change)).collect();
     // Twice, since rows may have exchanged their names: the first time each gives its former one up, and may take away another's new one.
-    there.iter().cloned().for_each(|change: Change| snapshot.apply(change));
+    there.iter().cloned().for_each(|change| snapshot.apply(change));
     there.into_iter().for_each(|change| snapshot.apply(change));
     Ok(())
 }

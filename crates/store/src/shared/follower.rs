@@ -98,7 +98,7 @@ fn look_for_changes(shared: &Shared, session: &Session) -> DatabaseResult<change
         return Ok(change::Reached { shown: from, age_us: None });
     }
     session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-    let reached = change::catch_up(session, &mut snapshot, from);
+    let reached = change::catch_up(session, &mut snapshot, from, &shared.own_core);
     let ended = session.batch("COMMIT");
     let reached = reached?;
     ended?;

@@ -127,7 +127,7 @@ impl Writer {
     /// Carries out the group, commits once, publishes the snapshot, answers.
     fn group(&mut self, session: &Session, begun: Begun, first: Work) {
         let Begun { mut snapshot, shown } = begun;
-        let mut draft = Draft::shared(Database::Postgres(session), &mut snapshot, now());
+        let mut draft = Draft::shared(Database::Postgres(session), &mut snapshot, now(), &self.shared.own_core);
         let mut waiting: Vec<Answer> = Vec::new();
         let mut next = Some(Order::Work(first));
         for _ in 0..GROUP_OPERATIONS_MAX {
@@ -169,7 +169,7 @@ fn begin(shared: &Shared, session: &Session) -> DatabaseResult<Begun> {
     let [number, at_us] = session.batch_numbers(&format!("BEGIN; SELECT FROM shared FOR UPDATE; {}", change::LAST))?;
     let (mut shown, mut snapshot) = shared.published();
     if shown.commit != (Commit { number, at_us }) {
-        shown = change::catch_up(session, &mut snapshot, shown)?.shown;
+        shown = change::catch_up(session, &mut snapshot, shown, &shared.own_core)?.shown;
     }
     Ok(Begun { snapshot, shown })
 }
