@@ -19,8 +19,10 @@ use crate::{
 pub const SERVICE_TYPE: &str = "_arrowhead._tcp.local.";
 /// Bytes of a label of a name in DNS.
 const LABEL_BYTES_MAX: usize = 63;
-/// Bytes of the cloud's place in an instance's name; of a longer one its end is said.
+/// Bytes of the place in an instance's name; of a longer one its end is said.
 const PLACE_BYTES_MAX: usize = 36;
+/// Letters of a node's name that its announcements have; names are drawn.
+const NODE_LETTERS: usize = 8;
 /// Bytes of one text, its key with it.
 const TEXT_BYTES_MAX: usize = 255;
 
@@ -38,7 +40,7 @@ pub enum Announced {
 pub struct Announcement {
     /// The type, with the definition's subtype in front where that can be said.
     pub service_type: String,
-    /// The instance's name: no other of this cloud's has it, nor one of a cloud at another place.
+    /// The instance's name: no other of this cloud's has it, nor one that is announced by another node, or by a cloud at another place.
     pub instance: String,
     /// The name of the provider's host, of this announcement only.
     pub host: String,
@@ -68,7 +70,7 @@ pub fn announced<'s>(snapshot: &'s Snapshot, which: Announced, now: UtcTime) -> 
 }
 
 impl Announcement {
-    /// Of a registered service. `place` is where the cloud's Service Registry is: host and port.
+    /// Of a registered service. `place` is that of who announces it ([`place()`]).
     ///
     /// # Errors
     /// A text would be too long.
@@ -104,7 +106,16 @@ impl Announcement {
     }
 }
 
-/// How a cloud's place, its Service Registry's host and port, stands at the end of its instances' names.
+/// What tells announcements of one cloud from those of others: where its Service Registry is. Nodes that share a database may all have the same, so that of each of
+/// them has the beginning of its name (16 hexadecimal digits) too.
+pub fn place(host: &str, port: u16, node: Option<&str>) -> String {
+    match node {
+        None => format!("{host}:{port}"),
+        Some(node) => format!("{host}:{port} {}", first(node, NODE_LETTERS)),
+    }
+}
+
+/// How a place stands at the end of its instances' names.
 pub fn place_in_names(place: &str) -> String {
     one_label(last(place, PLACE_BYTES_MAX))
 }
@@ -213,6 +224,23 @@ mod tests {
         assert_eq!(all[1].as_ref().unwrap(), &expected);
         let core: Vec<_> = said(&snapshot, Announced::CoreSystems).into_iter().map(|said| said.unwrap().instance).collect();
         assert_eq!(core, ["service-register serviceregistry #1 plant-example:8443"]);
+    }
+
+    #[test]
+    fn nodes_that_have_one_name_announce_under_names_of_their_own() {
+        let snapshot = world("heat", "/heat", None);
+        let of = |node: Option<&str>| {
+            let (entry, provider) = announced(&snapshot, Announced::CoreSystems, now()).next().unwrap();
+            Announcement::of(&snapshot, entry, provider, &place("plant.example", 8443, node)).unwrap()
+        };
+        let (one, other) = (of(Some("9f3c01ab00000000")), of(Some("07d2aa1400000000")));
+        assert_eq!(one.instance, "service-register serviceregistry #1 plant-example:8443 9f3c01ab");
+        assert_eq!(one.host, "system-1.plant-example-8443-9f3c01ab.local.");
+        assert_eq!(other.instance, "service-register serviceregistry #1 plant-example:8443 07d2aa14");
+        assert_eq!(of(None).instance, "service-register serviceregistry #1 plant-example:8443");
+        // Of a long name the node's is what is left.
+        let long = place(&format!("{}.example", "a".repeat(60)), 8443, Some("9f3c01ab00000000"));
+        assert!(place_in_names(&long).ends_with("example:8443 9f3c01ab"), "{}", place_in_names(&long));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Says by multicast DNS which services are registered, and answers who asks for them (RFC 6762, RFC 6763): `arrowhead::dns_sd` decides what is said, the daemon of
 //! `mdns-sd` says it, on a thread of its own.
 //!
-//! Whoever leads says it. What is said follows the registry by about a second, and is taken back when the cloud ends.
+//! Whoever leads says it. Of nodes that share a database each says the core systems, at its own place, and one of them all other services (decision 167). What is said
+//! follows the registry by about a second, and is taken back when the cloud, or the node, ends.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,6 +17,7 @@ use std::{
 use bodkin_arrowhead::{
     dns_sd::{Announced, Announcement, SERVICE_TYPE, announced},
     record::EntryId,
+    snapshot::Snapshot,
 };
 use bodkin_store::Store;
 use mdns_sd::{IfKind, ServiceDaemon, ServiceEvent, ServiceInfo};
@@ -49,7 +51,8 @@ pub struct DnsSdCounts {
     pub unsaid: AtomicU64,
 }
 
-/// Says services, until the task is aborted; what was said is taken back then. `place` is where the Service Registry is, host and port; `listen` where the cloud listens: it
+/// Says services, until the task is aborted; what was said is taken back then. `place` is what tells them from those of others
+/// ([`bodkin_arrowhead::dns_sd::place`]); `listen` where the cloud listens: it
 /// is said there and nowhere else.
 pub async fn announce(store: Store, which: Announced, place: String, listen: IpAddr, counts: Arc<DnsSdCounts>) {
     let announcer = match Announcer::new(listen, counts) {
@@ -91,10 +94,12 @@ impl Announcer {
     }
 
     async fn run(mut self, store: Store, which: Announced, place: String) {
-        let (mut seen, mut seen_at, mut is_done) = (None, Instant::now(), false);
+        let (mut seen, mut seen_at, mut is_done): (Option<(Arc<Snapshot>, Announced)>, _, _) = (None, Instant::now(), false);
         loop {
             let snapshot = Arc::clone(&store.snapshot());
-            let is_same = seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &snapshot));
+            // What any node could say is said once in the cloud.
+            let which = if store.is_keeper() { which } else { Announced::CoreSystems };
+            let is_same = seen.as_ref().is_some_and(|(seen, said)| Arc::ptr_eq(seen, &snapshot) && *said == which);
             if !is_done || !is_same || seen_at.elapsed() >= LOOK_AT_ALL {
                 let (mut wanted, mut unsaid) = (BTreeMap::new(), 0);
                 for (entry, provider) in announced(&snapshot, which, now()) {
@@ -113,7 +118,7 @@ impl Announcer {
                 }
                 is_done = self.follow(wanted).await;
                 self.count(unsaid);
-                (seen, seen_at) = (Some(snapshot), Instant::now());
+                (seen, seen_at) = (Some((snapshot, which)), Instant::now());
             }
             sleep(LOOK).await;
         }

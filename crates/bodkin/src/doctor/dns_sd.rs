@@ -7,13 +7,16 @@ use std::{
     time::Duration,
 };
 
-use bodkin_arrowhead::{core_service::CoreSystem, dns_sd::place_in_names};
+use bodkin_arrowhead::{
+    core_service::CoreSystem,
+    dns_sd::{self, place_in_names},
+};
 use bodkin_host::{
     HostConfig,
     dns_sd::{Heard, hear},
 };
 
-use super::finding::Finding;
+use super::{finding::Finding, node_events::node_of};
 use crate::settings::Settings;
 
 const CHECK: &str = "dns-sd";
@@ -59,20 +62,25 @@ struct Own {
     /// Where it may be.
     addresses: BTreeSet<IpAddr>,
     runs: bool,
-    /// Another node may announce it: that of a pair which leads, or one of several on a database.
-    has_nodes: bool,
+    /// The other node of a pair may announce it.
+    is_of_pair: bool,
+    /// Others announce their own core systems beside it.
+    is_of_several: bool,
 }
 
 impl Own {
     fn of(config: &HostConfig) -> Self {
         let port = config.ports[0];
+        // One that has no name yet was not started yet, and announces nothing.
+        let node = config.database.as_ref().and_then(|_| node_of(&config.data));
         let named = (config.domain_name.as_str(), port).to_socket_addrs().into_iter().flatten().map(|place| place.ip());
         let reached = if config.listen.is_unspecified() { IpAddr::V4(Ipv4Addr::LOCALHOST) } else { config.listen };
         Self {
-            place: (port != 0).then(|| place_in_names(&format!("{}:{port}", config.domain_name))),
+            place: (port != 0).then(|| place_in_names(&dns_sd::place(&config.domain_name, port, node.as_deref()))),
             addresses: named.chain([config.listen]).collect(),
             runs: port != 0 && TcpStream::connect_timeout(&SocketAddr::new(reached, port), WAIT_MAX).is_ok(),
-            has_nodes: config.pair.is_some() || config.database.is_some(),
+            is_of_pair: config.pair.is_some(),
+            is_of_several: config.database.is_some(),
         }
     }
 
@@ -93,7 +101,7 @@ fn judge(heard: &[Heard], own: &Own) -> Vec<Finding> {
             Finding::ok(CHECK, "the system chooses the ports (any_port), so what is announced as this cloud's is not known before")
         }
         (_, false, 0) => Finding::ok(CHECK, "no cloud runs here, and nobody announces one under its name"),
-        (_, true, 0) if own.has_nodes && !elsewhere.is_empty() => Finding::ok(CHECK, "another node of this cloud announces it"),
+        (_, true, 0) if own.is_of_pair && !elsewhere.is_empty() => Finding::ok(CHECK, "the other node of this pair announces it"),
         (_, true, 0) => Finding::warning(
             CHECK,
             "the cloud that runs here is not heard: nobody answers for it who asks for _arrowhead._tcp.local",
@@ -102,7 +110,7 @@ fn judge(heard: &[Heard], own: &Own) -> Vec<Finding> {
         ),
         (_, _, count) => Finding::ok(CHECK, format!("who asks for _arrowhead._tcp.local is told {count} core services of this cloud")),
     }];
-    if !own.has_nodes && !elsewhere.is_empty() {
+    if !own.is_of_pair && !elsewhere.is_empty() {
         let at: BTreeSet<String> = elsewhere.iter().flat_map(|service| &service.addresses).map(IpAddr::to_string).collect();
         found.push(Finding::warning(
             CHECK,
@@ -112,7 +120,8 @@ fn judge(heard: &[Heard], own: &Own) -> Vec<Finding> {
     }
     let others: BTreeSet<String> = others.iter().map(|service| place(&service.instance).to_owned()).collect();
     if !others.is_empty() {
-        found.push(Finding::ok(CHECK, format!("other clouds are announced there: {}", several(&others))));
+        let whose = if own.is_of_several { "other nodes of this cloud, or other clouds," } else { "other clouds" };
+        found.push(Finding::ok(CHECK, format!("{whose} are announced there: {}", several(&others))));
     }
     found
 }
@@ -178,7 +187,7 @@ mod tests {
 
     fn own(runs: bool) -> Own {
         let addresses = ["192.0.2.1".parse().unwrap()].into();
-        Own { place: Some("plant-example:8443".into()), addresses, runs, has_nodes: false }
+        Own { place: Some("plant-example:8443".into()), addresses, runs, is_of_pair: false, is_of_several: false }
     }
 
     fn verdicts(heard: &[Heard], own: &Own) -> Vec<Verdict> {
@@ -203,10 +212,20 @@ mod tests {
         let told = judge(&other, &own(true));
         assert_eq!(verdicts(&other, &own(true)), [Verdict::Ok, Verdict::Warning]);
         assert!(told[1].found.contains("192.0.2.7") && !told[1].found.contains("192.0.2.1,"), "{told:?}");
-        let of_pair = Own { has_nodes: true, ..own(true) };
+        let of_pair = Own { is_of_pair: true, ..own(true) };
         assert_eq!(verdicts(&other[1..], &of_pair), [Verdict::Ok]);
         let further = judge(&[heard("mill-example:8443", "192.0.2.8")], &own(false));
-        assert!(further.len() == 2 && further[1].found.contains("mill-example:8443"), "{further:?}");
+        assert!(further.len() == 2 && further[1].found.contains("other clouds are announced there: mill-example:8443"), "{further:?}");
+    }
+
+    #[test]
+    fn other_nodes_of_a_cloud_have_names_of_their_own() {
+        let of_several = Own { place: Some("plant-example:8443 9f3c01ab".into()), is_of_several: true, ..own(true) };
+        let all = [heard("plant-example:8443 9f3c01ab", "192.0.2.1"), heard("plant-example:8443 07d2aa14", "192.0.2.7")];
+        let told = judge(&all, &of_several);
+        assert_eq!(verdicts(&all, &of_several), [Verdict::Ok, Verdict::Ok]);
+        assert!(told[0].found.contains("1 core services") && told[1].found.contains("other nodes of this cloud"), "{told:?}");
+        assert_eq!(verdicts(&all[1..], &of_several)[0], Verdict::Warning, "this node is not heard");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     look_at(&place, &terms, &NodeStream::new(place.clone(), &terms, &cloud, &node))
 }
 
-fn node_of(data: &Path) -> Option<String> {
+/// What the node of a data directory is called, where it was started once.
+pub(super) fn node_of(data: &Path) -> Option<String> {
     let name = fs::read_to_string(data.join("node")).ok()?.trim().to_owned();
     (name.len() == 16 && u64::from_str_radix(&name, 16).is_ok()).then_some(name)
 }

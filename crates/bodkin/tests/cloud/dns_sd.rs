@@ -6,58 +6,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent};
+use mdns_sd::ResolvedService;
 use serde_json::Value;
 
 use crate::support::arrowhead::{number, service, system, with};
-use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::browser::{Browser, has_multicast, place};
+use crate::support::cloud::{BINARY, Launch, System};
 use crate::support::patience::{eventually, eventually_some};
 use crate::support::ports::held_offset;
 use crate::support::skip::note;
-
-/// Looks for services on the loopback interface.
-struct Browser {
-    daemon: ServiceDaemon,
-    events: Receiver<ServiceEvent>,
-    found: BTreeMap<String, ResolvedService>,
-}
-
-impl Browser {
-    fn browse(service_type: &str) -> Self {
-        let daemon = ServiceDaemon::new().expect("a daemon");
-        daemon.disable_interface(IfKind::All).expect("it takes it");
-        daemon.enable_interface(IfKind::LoopbackV4).expect("it takes it");
-        let events = daemon.browse(service_type).expect("it browses");
-        Self { daemon, events, found: BTreeMap::new() }
-    }
-
-    /// What is there of a cloud, by the instances' first labels.
-    fn look(&mut self, cloud: &Cloud) -> BTreeMap<String, ResolvedService> {
-        for event in self.events.try_iter() {
-            match event {
-                ServiceEvent::ServiceResolved(service) => _ = self.found.insert(service.get_fullname().to_owned(), *service),
-                ServiceEvent::ServiceRemoved(_, name) => _ = self.found.remove(&name),
-                _ => {}
-            }
-        }
-        let place = place(cloud);
-        let of_cloud =
-            self.found.iter().filter_map(|(name, service)| Some((name.split_once(&place)?.0.trim().to_owned(), service.clone())));
-        of_cloud.collect()
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.daemon.shutdown();
-    }
-}
-
-/// Where the Service Registry is, as names have it.
-fn place(cloud: &Cloud) -> String {
-    cloud.address(System::ServiceRegistry).to_string().replace('.', "-")
-}
 
 fn text(service: &ResolvedService, key: &str) -> String {
     service.get_property_val_str(key).unwrap_or_else(|| panic!("no {key}: {service:?}")).to_owned()
@@ -95,16 +52,7 @@ fn registered_services_are_found_by_another_resolver_until_they_go() {
     // A cloud that ends takes back what it has said.
     let gone = place(&cloud);
     assert!(cloud.stop().success());
-    let is_gone = || {
-        let over: Vec<_> = all
-            .events
-            .try_iter()
-            .filter_map(|event| if let ServiceEvent::ServiceRemoved(_, name) = event { Some(name) } else { None })
-            .collect();
-        over.iter().for_each(|name| _ = all.found.remove(name));
-        !all.found.keys().any(|name| name.contains(&gone))
-    };
-    assert!(eventually(is_gone), "{:?}", all.found.keys());
+    assert!(eventually(|| !all.all().keys().any(|name| name.contains(&gone))), "{:?}", all.found.keys());
 }
 
 #[test]
@@ -174,15 +122,4 @@ fn ask(labels: &[&str]) -> Vec<u8> {
         (answer[..2] == question[..2] && answer[6..8] != [0, 0]).then(|| answer[..bytes].to_vec())
     });
     heard.unwrap_or_else(|| panic!("nobody answers {labels:?}"))
-}
-
-/// Whether what is sent to a group on the loopback interface arrives there.
-fn has_multicast() -> bool {
-    let group = Ipv4Addr::new(224, 0, 0, 251);
-    let hearing = UdpSocket::bind("0.0.0.0:0").expect("a port");
-    hearing.set_read_timeout(Some(Duration::from_secs(5))).expect("a time-out");
-    let port = hearing.local_addr().expect("an address").port();
-    let speaking = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let arrives = || Ok(speaking.send_to(b"?", (group, port))? == 1 && hearing.recv(&mut [0; 8])? == 1);
-    hearing.join_multicast_v4(&group, &Ipv4Addr::LOCALHOST).and_then(|()| arrives()).unwrap_or(false)
 }

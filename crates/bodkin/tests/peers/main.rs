@@ -44,6 +44,7 @@ mod relay_test;
 mod rolling;
 mod schemathesis;
 mod several;
+mod several_announced;
 mod shared;
 mod shared_audit;
 mod shared_certificates;

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem};
+use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem, dns_sd::place};
 use bodkin_store::{OpenError, Opened, Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
 use tokio::{sync::oneshot, task::JoinHandle as Task};
 
@@ -120,7 +120,8 @@ impl Lead {
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
         jobs.extend(config.dns_sd.map(|which| {
-            let place = format!("{}:{}", config.domain_name, self.addresses[0].port());
+            let node = store.shared_names().map(|(node, _)| node);
+            let place = place(&config.domain_name, self.addresses[0].port(), node);
             tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen, self.announced.clone()))
         }));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));

@@ -1,6 +1,7 @@
 //! What the tests hold in their hands: a running cloud, an HTTP client, an event stream, a push subscriber.
 
 pub mod arrowhead;
+pub mod browser;
 pub mod c_program;
 /// What listens is for the other target.
 #[allow(dead_code)]
