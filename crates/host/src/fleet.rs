@@ -19,27 +19,18 @@ mod look;
 mod pace;
 mod source;
 mod state;
+mod taking;
 
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::*},
-        mpsc,
-    },
-    time::Duration,
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use bodkin_arrowhead::record::SystemId;
 pub use bodkin_nats::protocol::{Credentials, Signer};
 use bodkin_store::event_log::EventLogReader;
 
-pub(crate) use self::{
-    back::Taking,
-    checkpoint::replace,
-    config::{LOOK_EVERY, TAKEN_MAX},
-};
 pub use self::{
     back::{BackState, BackView, FleetEvent, FleetTold, FromFleet, WayBack},
     backlog::FleetForm,
@@ -53,12 +44,20 @@ use self::{
     checkpoint::Checkpoint,
     follower::{Chosen, Follower, Selection},
 };
-use crate::{inbox::Inbox, realtime::stand_behind, topics::RealTimeTopics};
+pub(crate) use self::{
+    checkpoint::replace,
+    config::{LOOK_EVERY, TAKEN_MAX},
+    taking::{Brought, Taking, Turn},
+};
+use crate::{
+    inbox::Inbox,
+    nats::{LineThread, Stop},
+    realtime::stand_behind,
+    topics::RealTimeTopics,
+};
 
 /// Batches that lie ready in front of a connection.
 const WINDOW_BATCHES: usize = 8;
-/// How long a cloud that stops waits for the thread, which may be in the middle of connecting.
-const END_MAX: Duration = Duration::from_secs(2);
 
 /// Wakes the thread that forwards: the event log has grown.
 pub(crate) type Bell = Arc<Inbox<()>>;
@@ -96,12 +95,7 @@ impl Purpose {
 
 /// The thread that forwards.
 #[derive(Debug)]
-pub struct Fleet {
-    stops: Arc<AtomicBool>,
-    bell: Bell,
-    /// Closed when it has ended.
-    ended: mpsc::Receiver<()>,
-}
+pub struct Fleet(LineThread<()>);
 
 /// What is told of forwarding that has not begun.
 pub fn state(config: &FleetConfig) -> Arc<FleetState> {
@@ -176,34 +170,27 @@ impl Fleet {
         let paths = config.lanes.iter().map(|lane| checkpoint::path_of(&directory, &lane.name)).collect();
         let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");
         let follower = Follower::new(log.clone(), from, selection);
-        let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
-        let carrier = Carrier::new(purpose, config, follower, lanes, paths, state, stops.clone())?;
+        let carrier = Carrier::new(purpose, config, follower, lanes, paths, state)?;
         let bell = carrier.bell();
-        std::thread::Builder::new().name(purpose.thread().into()).spawn(move || {
+        let run = move |stop: Stop| {
             // Nobody waits for a fleet; whoever publishes and hears goes first.
             if purpose == Purpose::Fleet
                 && let Err(error) = stand_behind()
             {
                 tracing::warn!(%error, "the system refuses to let the thread that forwards run behind others");
             }
-            carrier.run();
-            drop(ending);
-        })?;
-        Ok(Self { stops, bell, ended })
+            carrier.run(&stop);
+        };
+        Ok(Self(LineThread::start(purpose.thread(), bell, run)?))
     }
 
     /// Rung where the event log has grown, by who wants it to be forwarded at once.
     pub(crate) fn bell(&self) -> Bell {
-        self.bell.clone()
+        self.0.inbox().clone()
     }
 
     /// Forwards nothing more; what waits is forwarded after the next start. Waits for the thread, so it is not for one that serves others.
     pub fn stop(self) {
-        self.stops.store(true, Release);
-        self.bell.wake();
-        // It sends nothing: this is its end, or the time's.
-        if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("the thread that forwards events is still connecting, and is left");
-        }
+        self.0.stop();
     }
 }

@@ -1,12 +1,13 @@
 //! Connections to NATS servers, for whatever is said over them: events that go to a fleet and come from there, and events between nodes.
 //!
 //! ```text
-//! Speaker (a machine of the crate nats) <─> Line: one connection after the other to a list of servers <─> Connection: bytes, plain or in TLS
+//! Speaker (a machine of the crate nats) <─> Line: one connection after the other to a list of servers, carried by a LineThread <─> Connection: bytes, plain or in TLS
 //! ```
 
 mod connection;
 mod line;
 mod place;
+mod thread;
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -16,6 +17,7 @@ pub use self::place::{NatsPlace, NatsServer, NoNats, parse_server};
 pub(crate) use self::{
     connection::Connection,
     line::{Line, LineEnd, Speaker},
+    thread::{LineThread, Stop},
 };
 
 /// A subject that nobody guesses, for answers.

@@ -80,6 +80,7 @@ pub enum FromNode {
 }
 
 /// An event on its way out.
+#[derive(Debug)]
 struct Outgoing {
     event_type: Box<str>,
     id: EventId,

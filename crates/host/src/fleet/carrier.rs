@@ -3,10 +3,7 @@
 use std::{
     io,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::*},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -29,7 +26,7 @@ use super::{
 };
 use crate::{
     inbox::Inbox,
-    nats::{Line, LineEnd, Speaker},
+    nats::{Line, LineEnd, Speaker, Stop},
     seldom::SeldomOf,
     trace::now_ns,
 };
@@ -94,7 +91,6 @@ pub(super) struct Carrier {
     paths: Vec<PathBuf>,
     line: Line,
     state: Arc<FleetState>,
-    stops: Arc<AtomicBool>,
     noted: (Instant, Vec<Checkpoint>),
     /// When was looked for a topic that is marked.
     marks_asked: Option<Instant>,
@@ -109,7 +105,6 @@ impl Carrier {
         lanes: Vec<LaneBacklog>,
         paths: Vec<PathBuf>,
         state: Arc<FleetState>,
-        stops: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let terms = (0..config.lanes.len()).map(|lane| config.terms(lane)).collect();
         let forwarder = Forwarder::new(config.setup(), terms).expect("the configuration was checked");
@@ -129,7 +124,6 @@ impl Carrier {
             paths,
             line,
             state,
-            stops,
             noted,
             marks_asked: None,
             seldom: SeldomOf::default(),
@@ -142,7 +136,7 @@ impl Carrier {
     }
 
     /// Runs until it is told to stop.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(mut self, stop: &Stop) {
         let mut stops_since = None;
         loop {
             // In front of the look at the log: what is written from now on rings again.
@@ -163,7 +157,7 @@ impl Carrier {
                 Purpose::Nodes => WAIT_MAX,
             };
             let wants_log = self.forwarding.lanes.iter().any(LaneBacklog::wants_log);
-            if self.stops.load(Acquire) {
+            if stop.is_told() {
                 let since = stops_since.get_or_insert_with(Instant::now).elapsed();
                 if since >= LINGER || !self.lingers(is_behind || wants_log) {
                     break;

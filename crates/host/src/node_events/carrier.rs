@@ -3,11 +3,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::*},
-        mpsc,
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -23,15 +19,13 @@ use tokio::sync::oneshot;
 use super::{Crossing, FromNode, NodeEvent, Outgoing, account::Account};
 use crate::{
     inbox::{Inbox, Message},
-    nats::{Line, NatsPlace, Speaker},
+    nats::{Line, LineThread, NatsPlace, Speaker, Stop},
 };
 
 /// Between tries to connect: events wait meanwhile, as far as they have room.
 const PAUSE: Pause = Pause { least: Duration::from_millis(100), most: Duration::from_secs(2) };
 /// Bytes that are sent at a time, beyond which the next event waits.
 const SENT_BYTES: usize = 256 * 1024;
-/// How long a node that stops waits for the thread, which may be in the middle of connecting.
-const END_MAX: Duration = Duration::from_secs(2);
 
 /// Who has accepted the event: the name of its node's.
 const NODE: &str = "Bodkin-Node";
@@ -42,12 +36,7 @@ const TIME: &str = "Bodkin-Time";
 
 /// The thread that carries events between this node and NATS.
 #[derive(Debug)]
-pub struct NodeEvents {
-    stops: Arc<AtomicBool>,
-    outgoing: Arc<Inbox<Outgoing>>,
-    /// Closed when it has ended.
-    ended: mpsc::Receiver<()>,
-}
+pub struct NodeEvents(LineThread<Outgoing>);
 
 impl NodeEvents {
     /// Begins to carry events of this node in this cloud, both of whose names are tokens of a subject; with it the shard's end.
@@ -58,13 +47,11 @@ impl NodeEvents {
         let subject = Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits");
         let line = Line::new(format!("bodkin node {node}"), place, PAUSE)?;
         let (crossing, outgoing) = Crossing::at_most_once(line.waker()?);
-        let (stops, (ending, ended)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
-        let node_events = Self { stops: stops.clone(), outgoing: outgoing.clone(), ended };
         let exchange = Exchange {
             subject,
             node: node.to_owned(),
             crossing: crossing.clone(),
-            outgoing,
+            outgoing: outgoing.clone(),
             waiting: VecDeque::new(),
             client: None,
             account: Account::default(),
@@ -72,21 +59,14 @@ impl NodeEvents {
             is_leaving: false,
             is_told: false,
         };
-        let carrier = Carrier { line, exchange, inbox, stops };
-        std::thread::Builder::new().name("node-events".into()).spawn(move || {
-            carrier.run();
-            drop(ending);
-        })?;
-        Ok((node_events, crossing))
+        let carrier = Carrier { line, exchange, inbox };
+        let thread = LineThread::start("node-events", outgoing, |stop| carrier.run(&stop))?;
+        Ok((Self(thread), crossing))
     }
 
     /// Ends the thread, which sends nothing more. Waits for it, so it is not for a thread that serves others.
     pub fn stop(self) {
-        self.stops.store(true, Release);
-        self.outgoing.wake();
-        if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("the thread that carries events between nodes is still connecting, and is left");
-        }
+        self.0.stop();
     }
 }
 
@@ -94,12 +74,11 @@ struct Carrier {
     line: Line,
     exchange: Exchange,
     inbox: Arc<Inbox>,
-    stops: Arc<AtomicBool>,
 }
 
 impl Carrier {
-    fn run(mut self) {
-        while !self.stops.load(Acquire) {
+    fn run(mut self, stop: &Stop) {
+        while !stop.is_told() {
             let turned = self.line.turn(&mut self.exchange);
             if self.exchange.client.as_ref().is_some_and(Client::is_open) {
                 self.line.reached();

@@ -1,94 +1,57 @@
 //! Takes what other nodes have handed on: from the stream into the shard, which delivers it and writes it into the event log; then it is acknowledged.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::*},
-        mpsc,
-    },
-    time::{Duration, Instant},
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use bodkin_arrowhead::utc::UtcTime;
 use bodkin_broker::Incarnation;
-use bodkin_nats::{
-    intake::{Delivery, Intake, Memory, Told},
-    jetstream::StreamInfo,
-    lane::Identity,
-    servers::Pause,
-};
+use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, lane::Identity, servers::Pause};
 use tokio::sync::oneshot;
 
 use super::{CrossingCounts, FromNode, NodeStream, lanes::Lanes, recall::Recall};
 use crate::{
-    fleet::{BackState, FleetState, Taking},
+    fleet::{Brought, FleetState, Taking, Turn},
     inbox::{Inbox, Message},
-    nats::Line,
-    seldom::SeldomOf,
-    trace::now_ns,
+    nats::{Line, LineThread, Stop},
 };
 
 /// Events that the shard is given at a time, so that its turns are short beside a backlog.
 const EVENTS_OF_TURN: usize = 256;
 /// How long is waited before a shard that could not take them is asked again.
 const REST: Duration = Duration::from_millis(200);
-/// How often is noted on disk how far they have come.
-const NOTE_PERIOD: Duration = Duration::from_secs(5);
-/// The longest wait.
-const WAIT_MAX: Duration = Duration::from_secs(1);
-/// How long a node that stops waits for the thread, which may be in the middle of connecting.
-const END_MAX: Duration = Duration::from_secs(2);
+/// What the log is told where nothing comes.
+const HELD_UP: &str = "events of other nodes do not come here, and wait in the stream";
 
 /// The thread that takes.
 #[derive(Debug)]
-pub(super) struct Taker {
-    stops: Arc<AtomicBool>,
-    waker: mio::Waker,
-    /// Closed when it has ended.
-    ended: mpsc::Receiver<()>,
-}
+pub(super) struct Taker(LineThread<()>);
 
 impl Taker {
     /// Begins to take.
+    ///
+    /// # Errors
+    /// The system has no thread or no poll for it.
     pub fn start(
         stream: &NodeStream,
         (recall, lanes): (Recall, Lanes),
         shard: Arc<Inbox>,
         state: Arc<FleetState>,
         counts: Arc<CrossingCounts>,
-    ) -> std::io::Result<Self> {
-        let intake = Intake::new(stream.intake()).expect("its names are tokens");
+    ) -> io::Result<Self> {
         let line = Line::new(format!("bodkin node {} takes", stream.lane.edge), stream.lane.place.clone(), Pause::default())?;
-        let (waker, stops) = (line.waker()?, Arc::new(AtomicBool::new(false)));
-        let thread = Thread {
-            stream: stream.clone(),
-            recall,
-            lanes,
-            taking: Taking::new(intake),
-            line,
-            shard,
-            state,
-            counts,
-            stops: stops.clone(),
-            noted: Instant::now(),
-            seldom: SeldomOf::default(),
-        };
-        let (ending, ended) = mpsc::channel::<()>();
-        std::thread::Builder::new().name("node-log".into()).spawn(move || {
-            thread.run();
-            drop(ending);
-        })?;
-        Ok(Self { stops, waker, ended })
+        let woken = Arc::new(Inbox::new(line.waker()?));
+        let back = state.back.clone().expect("who takes has its state");
+        let (stream, taking) = (stream.clone(), Taking::new(line, stream.intake(), back, HELD_UP));
+        let run = move |stop| Thread { stream, recall, lanes, taking, shard, state, counts, stop }.run();
+        Ok(Self(LineThread::start("node-log", woken, run)?))
     }
 
     /// Takes nothing more; what was not acknowledged comes again, and is known. Waits for the thread, so it is not for one that serves others.
     pub fn stop(self) {
-        self.stops.store(true, Release);
-        // One that is not woken looks a second later.
-        let _ = self.waker.wake();
-        if self.ended.recv_timeout(END_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("the thread that takes events of other nodes is still connecting, and is left");
-        }
+        self.0.stop();
     }
 }
 
@@ -97,100 +60,45 @@ struct Thread {
     recall: Recall,
     lanes: Lanes,
     taking: Taking,
-    line: Line,
     shard: Arc<Inbox>,
     state: Arc<FleetState>,
     counts: Arc<CrossingCounts>,
-    stops: Arc<AtomicBool>,
-    noted: Instant,
-    seldom: SeldomOf,
+    stop: Stop,
 }
 
 impl Thread {
     fn run(mut self) {
-        while !self.stops.load(Acquire) {
-            let turned = self.line.turn(&mut self.taking);
-            let told = std::mem::take(&mut self.taking.told);
-            let is_told = !told.is_empty();
+        while !self.stop.is_told() {
+            let Turn { brought, next, is_cut } = self.taking.turn();
+            self.counts.losses.fetch_add(u64::from(is_cut), Relaxed);
             let mut taken = Vec::new();
-            for told in told {
-                self.tell(told, &mut taken);
+            for brought in brought {
+                self.hear(brought, &mut taken);
             }
             if !self.hand_over(taken) {
                 break;
             }
-            let next = match turned {
-                // What was told may have something due.
-                Ok(_) if is_told => Duration::ZERO,
-                Ok(next) => next,
-                Err(end) => {
-                    self.counts.losses.fetch_add(1, Relaxed);
-                    self.fails(end.to_string());
-                    Duration::ZERO
-                }
-            };
             self.tell_numbers();
             self.note(false);
-            if let Err(error) = self.line.wait(next.min(WAIT_MAX)) {
-                self.warn("poll", &format!("the thread cannot wait for its connection: {error}"));
-                std::thread::sleep(WAIT_MAX);
-            }
+            self.taking.wait(next);
         }
         self.note(true);
     }
 
-    fn back(&self) -> &BackState {
-        self.state.back.as_ref().expect("who takes has its state")
-    }
-
-    fn fails(&self, why: String) {
-        self.warn(&why, &why);
-        self.back().reaches(None);
-        self.back().fails(why);
-    }
-
-    fn warn(&self, thing: &str, told: &str) {
-        if let Some(times) = self.seldom.due(thing) {
-            tracing::warn!(times, "events of other nodes do not come here, and wait in stream {}: {told}", self.stream.lane.stream);
-        }
-    }
-
-    fn tell(&mut self, told: Told, taken: &mut Vec<(u64, Vec<FromNode>)>) {
-        match told {
-            Told::Open(server) => self.back().reaches(Some(server)),
-            Told::Stream(info) => self.remember(&info),
-            Told::Ready(waiting) => {
-                self.line.reached();
-                self.back().is_ready();
+    fn hear(&mut self, brought: Brought, taken: &mut Vec<(u64, Vec<FromNode>)>) {
+        match brought {
+            Brought::Stream(info) => self.remember(&info),
+            Brought::Ready(waiting) => {
                 // Who is killed now begins here again, not with a later present.
                 self.note(true);
                 tracing::info!(stream = self.stream.lane.stream, waiting, "events of other nodes come here");
             }
-            Told::None(why) => {
-                let why = why.to_string();
-                self.warn(&why, &why);
-                self.back().fails(why);
-            }
-            Told::Take(delivery) => {
-                self.back().heard_ms.store(now_ns() / 1_000_000, Relaxed);
-                taken.push((delivery.sequence, self.take(&delivery)));
-            }
-            Told::Lost(messages) => {
-                self.back().lost.fetch_add(messages, Relaxed);
-                tracing::warn!(
-                    messages,
-                    "stream {} has let go of messages that this node has not had: so many at the most; which events are missing is told by the next ones",
-                    self.stream.lane.stream
-                );
-            }
-            Told::Repeated => {
-                self.back().repeated.fetch_add(1, Relaxed);
-            }
-            Told::Refused(words) => {
-                self.warn(&words, &words);
-                self.back().refuses(format!("the server refuses: {words}"));
-            }
-            Told::Leaving => {}
+            Brought::Message(delivery) => taken.push((delivery.sequence, self.take(&delivery))),
+            Brought::Lost(messages) => tracing::warn!(
+                messages,
+                "stream {} has let go of messages that this node has not had: so many at the most; which events are missing is told by the next ones",
+                self.stream.lane.stream
+            ),
         }
     }
 
@@ -200,9 +108,9 @@ impl Thread {
             Ok(made) => {
                 let memory = self.recall.memory(Incarnation(made));
                 // Losses are told by the lanes of nodes, exactly.
-                self.taking.intake.remembers(memory, 0);
+                self.taking.intake().remembers(memory, 0);
             }
-            Err(_) => self.back().fails(format!("the stream does not say when it was made: {:?}", info.created)),
+            Err(_) => self.taking.state.fails(format!("the stream does not say when it was made: {:?}", info.created)),
         }
     }
 
@@ -225,10 +133,9 @@ impl Thread {
             (_, Err(error)) => Err(error),
         };
         taken.unwrap_or_else(|why| {
+            let sequence = delivery.sequence;
             self.counts.refused.fetch_add(1, Relaxed);
-            self.back().refused(delivery.sequence, &why);
-            if let Some(times) = self.seldom.due("refused") {
-                let sequence = delivery.sequence;
+            if let Some(times) = self.taking.refused(sequence, &why) {
                 tracing::error!(sequence, times, "a message between nodes is none of theirs, and is passed over: {why}");
             }
             Vec::new()
@@ -256,7 +163,7 @@ impl Thread {
     }
 
     fn done(&mut self, messages: &mut Vec<u64>) {
-        messages.drain(..).for_each(|sequence| self.taking.intake.done(sequence));
+        messages.drain(..).for_each(|sequence| self.taking.intake().done(sequence));
     }
 
     fn hand_events(&self, events: &mut Vec<FromNode>) -> bool {
@@ -269,7 +176,7 @@ impl Thread {
             for event in part.iter() {
                 match event {
                     FromNode::Event(_) => {
-                        self.back().taken.fetch_add(1, Relaxed);
+                        self.taking.state.taken.fetch_add(1, Relaxed);
                         self.counts.heard.fetch_add(1, Relaxed)
                     }
                     FromNode::Lost(loss) => {
@@ -290,12 +197,12 @@ impl Thread {
 
     /// As long as the shard cannot take them, what comes waits in the stream.
     fn hand_part(&self, part: &Arc<[FromNode]>) -> bool {
-        while !self.stops.load(Acquire) {
+        while !self.stop.is_told() {
             let (done, written) = oneshot::channel();
             self.shard.post(Message::FromNodes { events: part.clone(), done });
             match written.blocking_recv() {
                 Ok(Ok(())) => return true,
-                Ok(Err(why)) => self.warn("later", &why),
+                Ok(Err(why)) => self.taking.warn("later", &why),
                 // The shard has ended.
                 Err(_) => return false,
             }
@@ -306,7 +213,6 @@ impl Thread {
 
     fn tell_numbers(&self) {
         let (state, counts) = (&self.state, &self.counts);
-        self.back().waiting.store(self.taking.intake.waiting(), Relaxed);
         let lane = &state.lanes[0];
         counts.is_connected.store(state.is_whole(), Relaxed);
         counts.sent.store(lane.stored.load(Relaxed), Relaxed);
@@ -315,15 +221,8 @@ impl Thread {
     }
 
     /// Notes on disk how far they have come.
-    fn note(&mut self, is_end: bool) {
-        if !is_end && self.noted.elapsed() < NOTE_PERIOD {
-            return;
-        }
-        self.noted = Instant::now();
-        let Some(floor) = self.taking.intake.memory().and_then(Memory::floor) else { return };
-        self.back().position.store(floor, Relaxed);
-        if let Err(error) = self.recall.note(floor, &self.lanes) {
-            self.warn("note", &format!("how far they have come cannot be noted: {error}"));
-        }
+    fn note(&mut self, at_once: bool) {
+        let (recall, lanes) = (&mut self.recall, &self.lanes);
+        self.taking.note(at_once, |_, floor| recall.note(floor, lanes));
     }
 }

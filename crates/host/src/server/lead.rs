@@ -207,7 +207,7 @@ impl Lead {
         let own = own_services::event_handler(&self.store.snapshot()).expect("the core systems were registered");
         let data = &self.config.data;
         let fleet = Fleet::start(config.clone(), data, log, self.topics.clone(), state.clone(), own).map_err(StartError::Fleet)?;
-        let way_back = state.back.clone().map(|back| WayBack::start(config.clone(), data, log.clone(), (self.inbox.clone(), own), back));
+        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (self.inbox.clone(), own), back));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
 
