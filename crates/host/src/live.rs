@@ -35,6 +35,7 @@ const fn part(path: &'static str, period_s: u64) -> Part {
 pub const PARTS: &[Part] = &[
     part("/api/v1/overview", 1),
     part("/api/v1/nodes", 2),
+    part("/api/v1/nodes/events", 2),
     part("/api/v1/topics", 2),
     part("/api/v1/graphs", 2),
     part("/api/v1/event-types", 2),

@@ -204,7 +204,11 @@ fn for_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
     let is = if *connected > 0.0 { "the stream takes events" } else { "the stream is NOT reached" };
     let [stored, waiting, lost] =
         ["stored_total", "waiting_events", "lost_total"].map(|name| number(numbers, &format!("bodkin_fleet_{name}")));
-    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost"))
+    let seldom = [("lost_by_stream_total", "events lost by the stream"), ("emptied_total", "lanes of it found purged or deleted")]
+        .map(|(name, what)| (number(numbers, &format!("bodkin_fleet_{name}")), what))
+        .map(|(count, what)| if count > 0.0 { format!(", {what}: {count}") } else { String::new() })
+        .concat();
+    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost{seldom}"))
 }
 
 /// What comes from the fleet.

@@ -10,7 +10,7 @@ use std::{
 use bodkin_nats::{
     client::{Fault, Options},
     forwarder::{Forwarder, Told},
-    jetstream::{Storage, StreamInfo},
+    jetstream::{Storage, StreamConfig, StreamInfo},
     lane,
     servers::Pause,
 };
@@ -92,6 +92,10 @@ pub(super) struct Carrier {
     line: Line,
     state: Arc<FleetState>,
     noted: (Instant, Vec<Checkpoint>),
+    /// What the stream is set up as, once it has said so.
+    stream: Option<StreamConfig>,
+    /// When it acknowledged each lane last, in the line's time.
+    stored: Vec<Option<Duration>>,
     /// When was looked for a topic that is marked.
     marks_asked: Option<Instant>,
     seldom: SeldomOf,
@@ -111,6 +115,7 @@ impl Carrier {
         let line = Line::new(format!("bodkin {}", config.edge), config.place.clone(), Pause::default())?;
         let bell = Arc::new(Inbox::new(line.waker()?));
         let noted = (Instant::now(), lanes.iter().map(|lane| lane.checkpoint).collect());
+        let stored = vec![None; lanes.len()];
         let forwarding = Forwarding { forwarder, lanes, told: Vec::new() };
         let pace = Pace::new(config.drain_events_per_s);
         Ok(Self {
@@ -125,6 +130,8 @@ impl Carrier {
             line,
             state,
             noted,
+            stream: None,
+            stored,
             marks_asked: None,
             seldom: SeldomOf::default(),
         })
@@ -294,6 +301,7 @@ impl Carrier {
             );
         }
         self.state.has_stream(told);
+        self.stream = Some(info.config.clone());
     }
 
     fn tell_lane(&mut self, lane: usize, told: lane::Told) {
@@ -309,6 +317,7 @@ impl Carrier {
                 state.stored.fetch_add(records, Relaxed);
                 state.batches.fetch_add(1, Relaxed);
                 state.repeated.fetch_add(u64::from(is_duplicate), Relaxed);
+                self.stored[lane] = Some(self.line.now());
             }
             lane::Told::StreamLost(first, last) => {
                 state.lost_by_stream.fetch_add(last - first + 1, Relaxed);
@@ -321,13 +330,24 @@ impl Carrier {
                 );
             }
             lane::Told::Emptied(last) => {
-                state.emptied.store(last, Relaxed);
-                tracing::warn!(
-                    lane = name,
-                    last,
-                    "{} has nothing of this lane any more; it goes on behind what was acknowledged",
-                    self.purpose.stream()
-                );
+                // Its answer came behind the message: by so much at the most.
+                let had_for = self.stored[lane].map(|stored| self.line.now().saturating_sub(stored) + self.config.answer_wait_max);
+                let is_its_way = self.stream.as_ref().is_some_and(|stream| stream.may_let_go(had_for));
+                state.found_empty(last, now_ns() / 1_000_000, is_its_way);
+                let stream = self.purpose.stream();
+                if is_its_way {
+                    tracing::info!(
+                        lane = name,
+                        last,
+                        "{stream} has let go of everything of this lane, as its limits say; it goes on behind that"
+                    );
+                } else {
+                    tracing::warn!(
+                        lane = name,
+                        last,
+                        "{stream} was purged or deleted: it has nothing of this lane any more, which goes on behind what was acknowledged"
+                    );
+                }
             }
             lane::Told::TooLong(events) => {
                 state.lost.fetch_add(events, Relaxed);

@@ -6,7 +6,7 @@ use bodkin_nats::{
     client::{Client, Event, Options, RequestId},
     intake::IntakeSetup,
     jetstream::{
-        AnswerError, Discard, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, consumer_info, last_message,
+        AnswerError, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, consumer_info, last_message,
         publish_ack, stream_info,
     },
     protocol::{Headers, Message, Subject},
@@ -69,7 +69,7 @@ impl From<StreamInfo> for FleetStream {
         Self {
             replicas: config.num_replicas,
             on_disk: config.storage == Storage::File,
-            forgets: config.max_age > 0 || config.discard == Discard::Old && config.max_bytes > 0,
+            forgets: config.may_let_go(None),
             unusable,
             subjects: config.subjects,
             messages: state.messages,

@@ -37,6 +37,10 @@ pub struct LaneState {
     pub position: AtomicU64,
     /// Up to here the subject is empty, and had everything; 0: that has not been seen.
     pub emptied: AtomicU64,
+    /// When that was seen last, in milliseconds since 1970.
+    pub emptied_ms: AtomicU64,
+    /// Times that it was, and none of the stream's limits has done it.
+    pub emptied_times: AtomicU64,
     /// How old events were when the stream acknowledged them.
     pub ages: Histogram,
     trouble: Mutex<Option<String>>,
@@ -97,6 +101,8 @@ pub struct LaneView {
     lost: u64,
     lost_by_stream: u64,
     emptied_through: Option<u64>,
+    emptied_ms: Option<u64>,
+    emptied: u64,
     age: Option<AgeView>,
     stopped: bool,
     trouble: Option<String>,
@@ -178,6 +184,13 @@ impl LaneState {
         self.is_stopped.store(is_stopped, Relaxed);
     }
 
+    /// The subject is empty, which had everything up to this position; `is_its_way`: the stream's limits may have done that.
+    pub fn found_empty(&self, through: u64, at_ms: u64, is_its_way: bool) {
+        self.emptied.store(through, Relaxed);
+        self.emptied_ms.store(at_ms, Relaxed);
+        self.emptied_times.fetch_add(u64::from(!is_its_way), Relaxed);
+    }
+
     /// Does it not go on just now?
     pub fn is_troubled(&self) -> bool {
         lock(&self.trouble).is_some()
@@ -202,6 +215,8 @@ impl LaneState {
             lost: self.lost.load(Relaxed),
             lost_by_stream: self.lost_by_stream.load(Relaxed),
             emptied_through: Some(self.emptied.load(Relaxed)).filter(|position| *position > 0),
+            emptied_ms: Some(self.emptied_ms.load(Relaxed)).filter(|at| *at > 0),
+            emptied: self.emptied_times.load(Relaxed),
             age: AgeView::of(&self.ages),
             stopped: self.is_stopped(),
             trouble: lock(&self.trouble).clone(),

@@ -40,7 +40,7 @@ pub(super) fn gauges(fleet: &FleetState) -> [Number; 4] {
 }
 
 /// What has happened since the start.
-pub(super) fn counters(fleet: &FleetState) -> [Number; 6] {
+pub(super) fn counters(fleet: &FleetState) -> [Number; 7] {
     [
         ("bodkin_fleet_stored_total", "Events that the fleet's stream has acknowledged.", sum(fleet, |lane| &lane.stored)),
         ("bodkin_fleet_batches_total", "Batches of them.", sum(fleet, |lane| &lane.batches)),
@@ -50,6 +50,11 @@ pub(super) fn counters(fleet: &FleetState) -> [Number; 6] {
             "bodkin_fleet_lost_by_stream_total",
             "Events that the fleet's stream has acknowledged and does not have any more.",
             sum(fleet, |lane| &lane.lost_by_stream),
+        ),
+        (
+            "bodkin_fleet_emptied_total",
+            "Times that the fleet's stream was found purged or deleted: it had nothing of a lane any more, by none of its limits.",
+            sum(fleet, |lane| &lane.emptied_times),
         ),
         ("bodkin_fleet_connections_total", "Connections that servers of the fleet have greeted.", fleet.connections.load(Relaxed)),
     ]

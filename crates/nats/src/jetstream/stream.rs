@@ -1,5 +1,7 @@
 //! A stream: what it is set up as, and how full it is.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::answer::{AnswerError, answer};
@@ -40,6 +42,9 @@ pub struct StreamConfig {
     pub num_replicas: u8,
     /// Bytes that it may have; -1: no limit.
     pub max_bytes: i64,
+    /// Messages that it may have; -1: no limit.
+    #[serde(default = "no_limit")]
+    pub max_msgs: i64,
     /// How long a message is kept in nanoseconds; 0: no limit.
     pub max_age: u64,
     /// Nanoseconds in which a message's name counts once.
@@ -56,6 +61,11 @@ pub struct StreamConfig {
     pub retention: Option<String>,
 }
 
+/// The server says it by this number, and by none in the same sense.
+fn no_limit() -> i64 {
+    -1
+}
+
 impl StreamConfig {
     /// On disk, on one server, without limits; everything is acknowledged, and what has no room is refused.
     pub fn new(name: &str, subjects: &[&str]) -> Self {
@@ -66,12 +76,21 @@ impl StreamConfig {
             discard: Discard::New,
             num_replicas: 1,
             max_bytes: -1,
+            max_msgs: no_limit(),
             max_age: 0,
             duplicate_window: 0,
             no_ack: false,
             sealed: false,
             retention: None,
         }
+    }
+
+    /// Whether what it is set up as may have let go of a message that it has had for so long; `None`: nobody knows for how long.
+    pub fn may_let_go(&self, had_for: Option<Duration>) -> bool {
+        let is_too_old = self.max_age > 0 && had_for.is_none_or(|had_for| had_for.as_nanos() >= u128::from(self.max_age));
+        let makes_room = self.discard == Discard::Old && (self.max_bytes > 0 || self.max_msgs > 0);
+        let is_used_up = self.retention.as_ref().is_some_and(|retention| retention != "limits");
+        is_too_old || makes_room || is_used_up
     }
 }
 

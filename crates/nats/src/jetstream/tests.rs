@@ -1,5 +1,7 @@
 //! Questions and answers in the form that nats-server 2.15 has.
 
+use std::time::Duration;
+
 use super::*;
 
 fn subject(name: &str) -> Subject {
@@ -40,6 +42,21 @@ fn the_last_message_of_a_subject_is_known_by_its_headers() {
     let gone = br#"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#;
     assert!(matches!(last_message(gone), Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::NoStream));
     assert!(matches!(last_message(br#"{"message":{"seq":1,"hdrs":"!"}}"#), Err(AnswerError::Form(_))));
+}
+
+#[test]
+fn what_a_stream_lets_go_of_is_known_by_its_limits() {
+    let stream = StreamConfig::new("FLEET", &["fleet.>"]);
+    let day = Some(Duration::from_secs(86_400));
+    assert!(!stream.may_let_go(None) && !stream.may_let_go(day), "it has no limits");
+    let aged = StreamConfig { max_age: 3_600_000_000_000, ..stream.clone() };
+    assert!(aged.may_let_go(day) && aged.may_let_go(None) && !aged.may_let_go(Some(Duration::from_secs(3_599))), "an hour");
+    let full = StreamConfig { max_msgs: 10, ..stream.clone() };
+    assert!(!full.may_let_go(day), "what is new is refused");
+    assert!(StreamConfig { discard: Discard::Old, ..full }.may_let_go(Some(Duration::ZERO)), "what is new takes its place");
+    assert!(!StreamConfig { discard: Discard::Old, ..stream.clone() }.may_let_go(day), "there is room");
+    let used_up = |retention: &str| StreamConfig { retention: Some(retention.to_owned()), ..stream.clone() }.may_let_go(day);
+    assert!(used_up("workqueue") && !used_up("limits"));
 }
 
 #[test]

@@ -72,6 +72,34 @@ fn a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice(
     has(&cluster, &cloud, "events", ((100..200).collect(), 0));
     let behind = lane(&cloud, "events");
     assert_eq!((&behind["emptiedThrough"], &behind["position"], &behind["lost"]), (&json!(100), &json!(200), &json!(0)), "{behind}");
+    // None of its limits has done that, and there is an alert.
+    assert!(behind["emptied"] == 1 && behind["emptiedMs"].as_u64().expect("a time") > 1_700_000_000_000, "{behind}");
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(metrics.contains("\nbodkin_fleet_emptied_total 1\n"), "{metrics}");
     publisher.publish_all(10, 0);
     has(&cluster, &cloud, "events", ((100..210).collect(), 0));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn what_a_stream_lets_go_of_by_its_age_is_told_and_raises_no_alert() {
+    let Some(program) = program("what_a_stream_lets_go_of_by_its_age_is_told_and_raises_no_alert") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let mut stream = json!({"name": STREAM, "subjects": ["fleet.*.*"], "storage": "file", "discard": "new", "num_replicas": 3});
+    let second_ns = 1_000_000_000;
+    (stream["max_age"], stream["duplicate_window"]) = (json!(second_ns), json!(second_ns));
+    cluster.ask("STREAM.CREATE.FLEET", &stream.to_string());
+    let cloud = up(place.path(), &configure_with(place.path(), "edge", &ports, ""));
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(100, 0);
+    assert!(eventually(|| lane(&cloud, "events")["position"] == 100), "{}", told(&cloud));
+    assert!(eventually(|| cluster.ask("STREAM.INFO.FLEET", "")["state"]["messages"] == 0), "{}", told(&cloud));
+    publisher.publish_all(1, 0);
+    assert!(eventually(|| lane(&cloud, "events")["position"] == 101), "{}", told(&cloud));
+    let behind = lane(&cloud, "events");
+    assert_eq!((&behind["emptiedThrough"], &behind["emptied"], &behind["lostByStream"]), (&json!(100), &json!(0), &json!(0)), "{behind}");
+    assert!(behind["emptiedMs"].is_u64(), "{behind}");
 }
