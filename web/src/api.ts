@@ -24,6 +24,7 @@ import type {
     IssuedCertificate,
     List,
     NeighbourCloud,
+    NodeEvents,
     NodeState,
     Overview,
     Platform,
@@ -101,6 +102,8 @@ const query = (parameters: Record<string, string | number | undefined>): string 
 export const api = {
     overview: whole<Overview>("/api/v1/overview"),
     nodes: list<NodeState>("/api/v1/nodes"),
+    /** `null`: events between nodes go by no stream. */
+    nodeEvents: together([whole<NodeEvents>("/api/v1/nodes/events")], (stopped) => orNone(404, read<NodeEvents>("/api/v1/nodes/events", stopped))),
     platform: whole<Platform>("/api/v1/platform"),
     stages: whole<Stages>("/api/v1/stages"),
     eventLog: together([whole<EventLog>("/api/v1/event-log")], (stopped) => orNone(404, read<EventLog>("/api/v1/event-log", stopped))),

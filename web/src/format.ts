@@ -8,6 +8,9 @@ export const NOTHING = "–";
 
 export const count = (value: number): string => grouped.format(value);
 
+/** So many of something, and what is said of one or of many. */
+export const some = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`;
+
 /** Three digits that count: 12.3, 1,230. */
 export const digits = (value: number): string => (Math.abs(value) >= 1000 ? grouped.format(value) : rounded.format(value));
 

@@ -186,7 +186,40 @@ export interface RealTimeTopic {
     /** Upper bound (`null`: any length) and count, ascending. */
     lossRuns: [number | null, number][];
     /** `null`: none went out. */
-    latency: { p50Us: number; p99Us: number; worstUs: number; bucketsUs: [number, number][] } | null;
+    latency: Ages | null;
+}
+
+/** How old events were at some place, in microseconds. */
+export interface Ages {
+    p50Us: number;
+    p99Us: number;
+    worstUs: number;
+    /** Upper bound and count. */
+    bucketsUs: [number, number][];
+}
+
+/** What a stream of NATS JetStream says of itself. */
+export interface StreamTold {
+    /** Servers that have it. */
+    replicas: number;
+    onDisk: boolean;
+    messages: number;
+    bytes: number;
+}
+
+/** Events between the nodes of one cloud, by a stream that keeps them; counts are since the start. */
+export interface NodeEvents {
+    stream: string;
+    /** Whether events go to the other nodes, and come from them. */
+    connected: boolean;
+    server: string | null;
+    /** Why nothing is handed on, or what a server has refused last. */
+    trouble: string | null;
+    told: StreamTold | null;
+    /** What was accepted here. */
+    handedOn: FleetLane[];
+    /** What other nodes have handed on. */
+    taken: FromFleet;
 }
 
 /** What is forwarded to a stream of NATS JetStream; counts are since the start. */
@@ -199,10 +232,12 @@ export interface Fleet {
     connected: boolean;
     server: string | null;
     connections: number;
+    /** Events a second that what waits is read with beside live ones; `null`: as fast as it goes. */
+    pacedPerS: number | null;
     /** Why nothing is forwarded, or what a server has refused last. */
     trouble: string | null;
     /** What the stream said of itself last. */
-    told: { replicas: number; onDisk: boolean; messages: number; bytes: number } | null;
+    told: StreamTold | null;
     lanes: FleetLane[];
     /** What comes from the fleet; not there where nothing does. */
     fromFleet?: FromFleet;
@@ -250,6 +285,14 @@ export interface FleetLane {
     lagUs: number;
     lost: number;
     lostByStream: number;
+    /** The stream had nothing of it any more, which had had everything up to this position. */
+    emptiedThrough: number | null;
+    /** When that was seen last. */
+    emptiedMs: number | null;
+    /** Times that it was, by none of the stream's limits. */
+    emptied: number;
+    /** When the stream acknowledged them; `null`: it has acknowledged nothing since the start. */
+    age: Ages | null;
     /** Until somebody does something. */
     stopped: boolean;
     trouble: string | null;

@@ -1,6 +1,6 @@
 /** What is not as it should be at a node, by the overview's numbers: whatever an alert of docs/monitoring/alerts.yml says of a node, its overview says too. */
 
-import { bytes, count, digits, seconds } from "./format";
+import { bytes, digits, seconds, some } from "./format";
 
 export type Numbers = Readonly<Record<string, number>>;
 
@@ -22,9 +22,6 @@ const CERTIFICATE_LEFT_S_MIN = 14 * 86_400;
 
 /** A node that does not tell a number has none of it. */
 const value = (numbers: Numbers, name: string): number => numbers[name] ?? 0;
-
-/** So many of something, and what is said of one or of many. */
-const some = (value: number, one: string, many: string): string => `${count(value)} ${value === 1 ? one : many}`;
 
 const isOver = (name: string, most: number, words: (value: number) => string): Trouble => ({
     of: [name],
@@ -92,6 +89,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_audit_lost_total", (value) => `${some(value, "entry of the audit log was lost", "entries of the audit log were lost")} since the start.`),
     is("bodkin_fleet_lost_total", (value) => `${some(value, "event was lost for the fleet", "events were lost for the fleet")} since the start: the event log did not keep them until they were forwarded.`),
     is("bodkin_fleet_lost_by_stream_total", (value) => `${some(value, "event was lost by the fleet's stream", "events were lost by the fleet's stream")} since the start, which had acknowledged them.`),
+    is("bodkin_fleet_emptied_total", (value) => `The fleet's stream was found purged or deleted ${some(value, "time", "times")} since the start: what it had acknowledged is gone, and not sent again. Events says of which lane.`),
     is("bodkin_from_fleet_lost_total", (value) => `${some(value, "message of the fleet, at the most, was let go of", "messages of the fleet, at the most, were let go of")} by its stream before coming here.`),
     is("bodkin_from_fleet_refused_total", (value) => `${some(value, "message of the fleet", "messages of the fleet")} could not be published here since the start: Events has the last one.`),
     is("bodkin_node_events_missing_total", (value) => `${some(value, "event of other nodes is missing", "events of other nodes are missing")} since the start.`),

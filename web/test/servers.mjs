@@ -181,6 +181,18 @@ else
             server = serve();
             await reads("events", 2, "10");
             await reads("events", 3, "0");
+            await panel.getByRole("img", { name: /^Ages of events of events when they were stored: \d+ in/ }).waitFor();
+            // A server without its data makes the stream anew: what it had is gone.
+            await end(server, "SIGKILL");
+            await rm(join(scratch, "jetstream"), { recursive: true });
+            server = serve();
+            await publish("alarm", 1);
+            await panel.locator("div.bad", { hasText: /Purged or deleted/ }).getByText("1 time").waitFor();
+            await reads("alarms", 12, "2");
+            await shoot(page, "fleet-purged");
+            await show(page, "overview");
+            await settle(page);
+            await page.getByText("▲ The fleet's stream was found purged or deleted 1 time since the start").waitFor();
             await close();
         } finally {
             await cloud.stop();

@@ -36,13 +36,14 @@ const isUsable = async (page, width) => {
     expect(findings.length === 0, findings.join("; "));
 };
 
-const LANE = { name: "press", subject: "fleet.press", epoch: 3, position: 1210, stored: 1200, batches: 40, repeated: 1, waiting: 0, lagUs: 0, lost: 0, lostByStream: 0, stopped: false, trouble: null };
+const LANE = { name: "press", subject: "fleet.press", epoch: 3, position: 1210, stored: 1200, batches: 40, repeated: 1, waiting: 0, lagUs: 0, lost: 0, lostByStream: 0, emptiedThrough: null, emptiedMs: null, emptied: 0, stopped: false, trouble: null, age: { p50Us: 10_240, p99Us: 12_288, worstUs: 49_152, bucketsUs: [[9_728, 400], [10_240, 700], [12_288, 99], [49_152, 1]] } };
 const FLEET = {
-    edge: "hall-3", stream: "PLANTS", forwards: true, connected: true, server: "nats.example:4222", connections: 2, trouble: null,
+    edge: "hall-3", stream: "PLANTS", forwards: true, connected: true, server: "nats.example:4222", connections: 1, pacedPerS: 60_000, trouble: null,
     told: { replicas: 3, onDisk: true, messages: 98_765, bytes: 4_500_000 },
     lanes: [
         LANE,
-        { ...LANE, name: "oven", subject: "fleet.oven", waiting: 77, lagUs: 2_500_000, lost: 5, lostByStream: 2, stopped: true, trouble: "another edge has this one's name" },
+        { ...LANE, name: "oven", subject: "fleet.oven", waiting: 77, lagUs: 2_500_000, lost: 5, lostByStream: 2, stopped: true, trouble: "another edge has this one's name", age: null },
+        { ...LANE, name: "saw", subject: "fleet.saw", emptiedThrough: 900, emptiedMs: Date.now() - 180_000, emptied: 1 },
     ],
 };
 
@@ -53,10 +54,18 @@ await test("web_the_fleets_lanes_are_drawn", async () => {
     await show(page, "events");
     await settle(page);
     const panel = page.getByRole("region", { name: "Events for the fleet" });
-    await tells(panel, ["● connected", "nats.example:4222", "hall-3", "PLANTS", "98,765 messages", "3 servers", "on disk"]);
+    await tells(panel, ["● connected", "nats.example:4222", "hall-3", "PLANTS", "98,765 messages", "3 servers", "on disk", "1 connection since the start", "60,000/s at the most", "Purged or deleted ▲ 1 time"]);
     const row = (name) => panel.getByRole("region", { name: "Table of lanes" }).getByRole("row", { name });
     await tells(row(/^press/), ["● running", "1,200"]);
+    await tells(row(/^press/), ["10.2 ms", "12.3 ms", "49.2 ms"]);
     await tells(row(/^oven/), ["▲ stopped", "77", "2.5 s", "5", "2", "another edge has this one's name"]);
+    await tells(row(/^saw/), ["900", "3 min ago"]);
+    // Of the first lane that has any; two buckets to a doubling, and no lane's that has none.
+    const ages = panel.getByRole("img", { name: "Ages of events of press when they were stored: 1,200 in 3 buckets" });
+    for (const bar of ["≤ 11.6 ms", "1,100", "≤ 16.4 ms", "99", "≤ 65.5 ms"]) await ages.getByText(bar, { exact: true }).waitFor();
+    await panel.getByRole("combobox").selectOption("oven");
+    await panel.getByText("Nothing of oven was stored since the start.").waitFor();
+    await panel.getByRole("combobox").selectOption("press");
     await isUsable(page, 1280);
     if (SHOTS) await page.screenshot({ path: `${SHOTS}/fleet.png`, fullPage: true });
     await close();
@@ -71,6 +80,17 @@ await test("web_a_fleet_that_is_away_says_why", async () => {
     const panel = page.getByRole("region", { name: "Events for the fleet" });
     await tells(panel, ["▲ unreachable", "nats.example:4222: connection refused", "waits in the event log", "Server none"]);
     await isUsable(page, 360);
+    await close();
+});
+
+await test("web_what_waits_for_a_fleet_goes_as_fast_as_it_can_where_nothing_is_live", async () => {
+    const { page, close } = await open({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
+    await answerWith(page, { "/api/v1/overview": withNumbers({ bodkin_fleet_connected: 1 }), "/api/v1/fleet": { ...FLEET, pacedPerS: null } });
+    await show(page, "events");
+    await settle(page);
+    await tells(page.getByRole("region", { name: "Events for the fleet" }), ["What waits is sent as fast as it goes"]);
+    await isUsable(page, 360);
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/fleet-dark-360.png`, fullPage: true });
     await close();
 });
 
@@ -190,6 +210,48 @@ await test("web_nodes_that_do_not_hear_each_other_say_so", async () => {
     await show(page, "overview");
     await settle(page);
     await tells(page.getByRole("region", { name: "Events from node to node" }), ["▲ unreachable", "only what is published at their own node"]);
+    await close();
+});
+
+const KEPT = {
+    node: "a1", stream: "NODES", connected: true, server: "nats.example:4222", trouble: null, told: { replicas: 3, onDisk: true, messages: 1, bytes: 4_500 },
+    handedOn: [{ ...LANE, name: "events", subject: "nodes.a1.events", waiting: 12, lagUs: 7_000 }],
+    taken: { stream: "NODES", consumer: "a1", connected: true, server: "nats.example:4222", connections: 1, trouble: null, position: 40, taken: 2345, repeated: 0, passedOver: 1200, refused: 0, lastRefused: null, lost: 8, underWay: 0, oldestMs: null, waiting: 3, heardMs: Date.now() - 5_000 },
+};
+
+for (const [width, colorScheme] of [[1280, "light"], [360, "dark"]]) {
+    await test(`web_a_stream_between_nodes_is_drawn_at_${width}_px_${colorScheme}`, async () => {
+        const { page, close } = await open({ viewport: { width, height: 900 }, colorScheme });
+        await answerWith(page, { "/api/v1/overview": crossing(1), "/api/v1/nodes": NODES, "/api/v1/nodes/events": KEPT });
+        await show(page, "overview");
+        await settle(page);
+        const panel = page.getByRole("region", { name: "Stream between nodes" });
+        await tells(panel, ["NODES", "1 message of all nodes, 4.5 kB", "3 servers", "Waiting 12", "the oldest for 7 ms", "Age when stored 10.2 ms", "99 of 100 within 12.3 ms"]);
+        await tells(panel, ["1 connection since the start", "Taken 2,345", "Lost ▲ 8", "s ago"]);
+        await isUsable(page, width);
+        if (SHOTS) await page.screenshot({ path: `${SHOTS}/nodes-stream-${width}.png`, fullPage: true });
+        await close();
+    });
+}
+
+await test("web_a_stream_between_nodes_says_what_is_wrong_with_it", async () => {
+    const { page, close } = await open();
+    const away = { ...KEPT, connected: false, server: null, told: null, trouble: "stream NODES: stream not found", handedOn: [{ ...KEPT.handedOn[0], trouble: "no answer has come in time", age: null }], taken: { ...KEPT.taken, trouble: "consumer not found" } };
+    await answerWith(page, { "/api/v1/overview": crossing(0), "/api/v1/nodes": NODES, "/api/v1/nodes/events": away });
+    await show(page, "overview");
+    await settle(page);
+    const panel = page.getByRole("region", { name: "Stream between nodes" });
+    await tells(panel, ["▲ stream NODES: stream not found", "▲ no answer has come in time", "▲ consumer not found", "has said nothing of itself", "Server none", "nothing was stored since the start"]);
+    await close();
+});
+
+await test("web_nodes_without_a_stream_draw_none", async () => {
+    const { page, close } = await open();
+    await answerWith(page, { "/api/v1/overview": crossing(1), "/api/v1/nodes": NODES });
+    await show(page, "overview");
+    await settle(page);
+    await page.getByRole("region", { name: "Events from node to node" }).waitFor();
+    expect((await page.getByRole("region", { name: "Stream between nodes" }).count()) === 0, "there is a panel");
     await close();
 });
 

@@ -20,6 +20,7 @@ const { differing } = await load("report");
 const { troubles, TROUBLES } = await load("troubles");
 const { glance } = await load("audit");
 const { hasWords, numbers } = await load("table");
+const { wider } = await load("buckets");
 
 const thing = (id) => ({ id, name: id.toUpperCase() });
 
@@ -166,6 +167,16 @@ await test("web_unit_an_audit_entry_tells_why_or_whose_it_is", () => {
     expect(long.length === 72 && long.endsWith("…"), long);
 });
 
+await test("web_unit_buckets_become_wider_and_lose_nothing", () => {
+    same(wider([[0, 2], [1, 3], [2, 1], [5, 4], [6, 1], [7, 1], [8, 5], [9, 6]], 1), [[0, 2], [1, 3], [2, 1], [8, 11], [16, 6]]);
+    same(wider([[9_728, 400], [10_240, 700], [12_288, 99]], 2), [[11_586, 1100], [16_384, 99]]);
+    const fine = Array.from({ length: 200 }, (_, at) => [Math.ceil(2 ** (at / 16)), 1 + at]).filter(([bound], at, all) => bound !== all[at - 1]?.[0]);
+    const drawn = wider(fine, 2);
+    const sum = (buckets) => buckets.reduce((all, [, count]) => all + count, 0);
+    expect(sum(drawn) === sum(fine) && drawn.length <= 26, `${drawn.length} buckets`);
+    expect(drawn.every(([bound], at) => at === 0 || bound > drawn[at - 1][0]), "bounds ascend");
+});
+
 await test("web_unit_words_are_found_in_any_order_and_case", () => {
     expect(hasWords("heat of Stove, display", "DISPLAY stove") && hasWords("heat", " ") && !hasWords("heat of stove", "heat lamp"), "words are not found as they stand");
 });
@@ -223,6 +234,7 @@ const FIRING = {
     BodkinFleetAway: [{ bodkin_fleet_connected: 0, bodkin_fleet_waiting_events: 7 }, "and 7 wait"],
     BodkinFleetStopped: [{ bodkin_fleet_connected: 1, bodkin_fleet_stopped_lanes: 1 }, "1 lane to the fleet's stream stands still"],
     BodkinFleetLost: [{ bodkin_fleet_lost_total: 8 }, "8 events were lost for the fleet"],
+    BodkinFleetEmptied: [{ bodkin_fleet_emptied_total: 2 }, "was found purged or deleted 2 times"],
     BodkinFromFleetAway: [{ bodkin_from_fleet_connected: 0 }, "wait in its stream"],
     BodkinFromFleetLost: [{ bodkin_from_fleet_lost_total: 9 }, "9 messages of the fleet, at the most, were let go of"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
