@@ -11,12 +11,12 @@ set -euo pipefail
 say() { printf '%s\n' "$*"; }
 fail() { printf 'several-nodes: %s\n' "$*" >&2; exit 1; }
 
-# The first of them that is a program.
+# The first of them that is a program, from the root.
 program() {
     local candidate
     for candidate in "$@"; do
         if candidate=$(command -v "$candidate"); then
-            printf '%s' "$candidate"
+            realpath --no-symlinks "$candidate"
             return
         fi
     done
@@ -46,7 +46,21 @@ fi
 [[ ${#place} -le 80 ]] || fail "the path $place is too long for a socket in it"
 chmod 755 "$place"
 
+# NAME COMMAND...: by this file it is started, and started again when it was killed.
+mkdir -p "$place/run"
+runs() {
+    local name=$1
+    shift
+    printf '#!/usr/bin/env bash\ncd %q && exec%s\n' "$place" "$(printf ' %q' "$@")" >"$place/run/$name"
+    chmod 755 "$place/run/$name"
+}
+
 pids=()
+# In a session of its own, so that Ctrl-C here ends it in its turn.
+start() {
+    setsid "$place/run/$1" >"$place/$1.log" 2>&1 &
+    pids+=($!)
+}
 stop() {
     trap - EXIT INT TERM
     say "stopping"
@@ -75,9 +89,8 @@ if [[ ! -e $place/postgres/data/PG_VERSION ]]; then
     (cd "$place/postgres" && "${as_owner[@]}" "$programs/initdb" --auth=trust --username=bodkin --encoding=UTF8 -D "$place/postgres/data" >"$place/initdb.log" 2>&1) ||
         fail "initdb: see $place/initdb.log"
 fi
-# In a session of its own, so that Ctrl-C ends it behind the nodes.
-(cd "$place/postgres" && exec setsid "${as_owner[@]}" "$programs/postgres" -D "$place/postgres/data" -k "$place/postgres" -c listen_addresses=) >"$place/postgres.log" 2>&1 &
-pids+=($!)
+runs postgres "${as_owner[@]}" "$programs/postgres" -D "$place/postgres/data" -k "$place/postgres" -c listen_addresses=
+start postgres
 sql() { "$programs/psql" -X -q -h "$place/postgres" -U bodkin -d "$1" -c "$2" >/dev/null 2>&1; }
 for _ in {1..300}; do
     if sql postgres 'SELECT 1'; then break; fi
@@ -87,20 +100,20 @@ done
 sql postgres 'SELECT 1' || fail "PostgreSQL does not answer: see $place/postgres.log"
 sql cloud 'SELECT 1' || sql postgres 'CREATE DATABASE cloud'
 
-setsid "$nats" --addr 127.0.0.1 --port $nats_port --jetstream --store_dir "$place/nats" >"$place/nats.log" 2>&1 &
-pids+=($!)
+runs nats "$nats" --addr 127.0.0.1 --port "$nats_port" --jetstream --store_dir "$place/nats"
+start nats
 
-export BODKIN_DATABASE=postgres://bodkin@${place//\//%2F}%2Fpostgres/cloud
-export BODKIN_NODE_EVENTS=nats://127.0.0.1:$nats_port
-# Kept between nodes, so that a node that was killed, and a listener that goes on at another one, gets what it has missed.
-export BODKIN_NODE_EVENTS_STREAM=NODES BODKIN_NODE_EVENTS_REPLICAS=1
+# Events are kept between nodes, so that a node that was killed, and a listener that goes on at another one, gets what it has missed.
+settings=(
+    BODKIN_DATABASE="postgres://bodkin@${place//\//%2F}%2Fpostgres/cloud"
+    BODKIN_NODE_EVENTS="nats://127.0.0.1:$nats_port" BODKIN_NODE_EVENTS_STREAM=NODES BODKIN_NODE_EVENTS_REPLICAS=1
+)
 say "PostgreSQL   process ${pids[0]}, $place/postgres.log"
 say "NATS         process ${pids[1]}, $place/nats.log"
 for node in 1 2 3; do
     offset=${offsets[node - 1]}
-    : >"$place/node-$node.log"
-    setsid "$bodkin" up --insecure --data "$place/node-$node" --port-offset "$offset" >"$place/node-$node.log" 2>&1 &
-    pids+=($!)
+    runs "node-$node" env "${settings[@]}" "$bodkin" up --insecure --data "$place/node-$node" --port-offset "$offset"
+    start "node-$node"
     for _ in {1..300}; do
         if grep -q '^ready in' "$place/node-$node.log"; then break; fi
         kill -0 "${pids[-1]}" 2>/dev/null || fail "node $node has ended: $(tail -n 3 "$place/node-$node.log")"
@@ -115,8 +128,9 @@ Look at the Overview of any of them. In another terminal:
     $bodkin system add --port-offset ${offsets[0]} --address 127.0.0.1 --port 9000 thermometer
     $bodkin event tail --port-offset ${offsets[1]} heat &
     $bodkin event publish --port-offset ${offsets[2]} --system thermometer heat 21.5
-    kill -9 PROCESS                                        (of each in turn; then status again)
-Ctrl-C here stops everything.
+    kill -9 PROCESS      (of each in turn; then status again)
+    $place/run/node-1      starts that node again, until Ctrl-C there; beside it are the others, postgres and nats
+Ctrl-C here stops everything that was started here.
 WORDS
 # Whoever kills one of them wants to see how the others go on.
 wait "${pids[@]}" || true
