@@ -31,7 +31,7 @@ use crate::{
         Ack, AnswerError, ConsumerInfo, DeliverPolicy, Delivered, ErrorKind, Pull, Question, StreamInfo, consumer_info, stream_info,
     },
     lane::Refusal,
-    protocol::{Headers, Message, Subject},
+    protocol::{Headers, Message, Subject, words},
 };
 
 /// Messages that are asked for at once.
@@ -46,6 +46,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 const LOOK_PERIOD: Duration = Duration::from_secs(10);
 /// Messages behind which it is looked at sooner.
 const LOOK_MESSAGES: usize = 10_000;
+/// Messages that are kept until they are done, or until others come: a consumer has no more than half of them under way.
+const UNDER_WAY_MAX: usize = 2 * ACK_PENDING_MAX.unsigned_abs() as usize;
 /// What was brought and has to come again is waited for so many times the consumer's own wait, one message behind the other.
 const SETTLE_WAITS: u32 = 2;
 
@@ -140,6 +142,8 @@ pub struct Intake {
     heard: Duration,
     /// Messages that had not come then.
     waiting: u64,
+    /// Whether a message has come since the server said last that the next one is too long for a pull.
+    has_come: bool,
     looked: Duration,
     /// How long the next one that was brought before is waited for, and until when.
     settle_max: Duration,
@@ -177,6 +181,7 @@ impl Intake {
             next_pull: 1,
             heard: Duration::ZERO,
             waiting: 0,
+            has_come: true,
             looked: Duration::ZERO,
             settle_max: Duration::ZERO,
             settle_until: Duration::ZERO,
@@ -204,6 +209,13 @@ impl Intake {
         (self.memory, self.remembered_seen) = (Some(memory), seen_through);
         if matches!(self.standing, Standing::Unremembered) {
             self.standing = Standing::Draining;
+        }
+    }
+
+    /// What the taker remembers of the stream that was told cannot be said now: it is asked again some time.
+    pub fn does_not_remember(&mut self, now: Duration) {
+        if matches!(self.standing, Standing::Unremembered) {
+            self.standing = Standing::Unknown(now + self.setup.look_every);
         }
     }
 
@@ -311,13 +323,13 @@ impl Intake {
         if self.order.is_settled() && now >= look_at && !self.is_glancing {
             // Pulls go on: what they bring meanwhile is in its order.
             self.looked = now;
-            self.is_glancing = true;
-            self.glance(self.ask_stream.clone(), Purpose::Glance, now);
+            self.is_glancing = self.glance(self.ask_stream.clone(), Purpose::Glance, now);
         }
         self.pulls.retain(|_, (_, until)| *until > now);
         self.pull(now);
         let settle = if self.order.is_settled() { Duration::MAX } else { self.settle_until };
-        let look = if self.order.is_settled() { self.looked + LOOK_PERIOD } else { Duration::MAX };
+        // Whoever looks already is told when the answer has come, or does not.
+        let look = if self.order.is_settled() && !self.is_glancing { self.looked + LOOK_PERIOD } else { Duration::MAX };
         (self.heard + 2 * HEARTBEAT).min(settle).min(look)
     }
 
@@ -367,12 +379,11 @@ impl Intake {
         }
     }
 
-    /// Asks how far something is while messages come; without an answer it is asked again some time.
-    fn glance(&mut self, (subject, body): Question, purpose: Purpose, now: Duration) {
+    /// Asks how far something is while messages come, if there is room for the question; without an answer it is asked again some time.
+    fn glance(&mut self, (subject, body): Question, purpose: Purpose, now: Duration) -> bool {
         let client = self.client.as_mut().expect("there is a connection");
-        if let Ok(request) = client.request(&subject, &Headers::default(), &body, now, QUESTION_WAIT_MAX) {
-            self.asked.insert(request, purpose);
-        }
+        let asked = client.request(&subject, &Headers::default(), &body, now, QUESTION_WAIT_MAX);
+        asked.is_ok_and(|request| self.asked.insert(request, purpose).is_none())
     }
 
     fn take(&mut self, events: Vec<Event>, now: Duration, told: &mut Vec<Told>) {
@@ -506,7 +517,10 @@ impl Intake {
         }
         self.heard = now;
         let Some(delivered) = Delivered::of(&message) else { return self.status(&message, now, told) };
-        self.waiting = delivered.pending;
+        if self.taken.len() + self.order.len() >= UNDER_WAY_MAX {
+            return self.none(NoIntake::TooMany, now, told);
+        }
+        (self.waiting, self.has_come) = (delivered.pending, true);
         if let Some((left, _)) = self.pulls.values_mut().find(|(left, _)| *left > 0) {
             *left -= 1;
         }
@@ -545,17 +559,21 @@ impl Intake {
     fn status(&mut self, message: &Message, now: Duration, told: &mut Vec<Told>) {
         let Some(status) = message.headers.as_ref().ok().and_then(|headers| headers.status.as_ref()) else { return };
         let pull = message.subject.rsplit('.').next().and_then(|number| number.parse::<u64>().ok());
-        let words = status.description.to_ascii_lowercase();
+        let said = status.description.to_ascii_lowercase();
+        // The next message has no room in what is left of the pull. In one that has brought nothing it has none at all.
+        let is_too_long = said == "message size exceeds maxbytes";
+        let is_over = matches!(status.code, 404 | 408) || said == "batch completed" || is_too_long && self.has_come;
         match status.code {
             // It is there.
             100 => {}
             // Nothing has come in time, or as much as was asked for.
-            code if matches!(code, 404 | 408) || words.contains("batch completed") || words.contains("maxbytes") => {
+            _ if is_over => {
+                self.has_come &= !is_too_long;
                 self.pulls.retain(|number, _| Some(*number) != pull);
             }
             // The consumer is gone, or has another leader; or nobody answers.
             503 => self.none(Refusal::NobodyListens.into(), now, told),
-            _ => self.none(NoIntake::Ended(status.description.clone()), now, told),
+            _ => self.none(NoIntake::Ended(words(&status.description)), now, told),
         }
     }
 
@@ -566,3 +584,6 @@ impl Intake {
         told.push(Told::None(why));
     }
 }
+
+#[cfg(test)]
+mod tests;

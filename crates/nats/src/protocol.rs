@@ -6,7 +6,9 @@ mod encoder;
 mod headers;
 mod info;
 mod subject;
+mod words;
 
+pub(crate) use self::words::read_words;
 pub use self::{
     base64::{Base64Error, decode as decode_base64},
     decoder::{CONTROL_LINE_BYTES_MAX, Decoder, INFO_BYTES_MAX, Limits, Message, Operation, PAYLOAD_BYTES_CAP, ProtocolError},
@@ -14,4 +16,5 @@ pub use self::{
     headers::{HEADER_BYTES_MAX, HEADERS_MAX, Headers, HeadersError, Status},
     info::{Connect, Credentials, Info, InfoError, Signer},
     subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token, token_of},
+    words::words,
 };

@@ -75,6 +75,9 @@ pub enum NoIntake {
         /// As it has to be.
         expected: String,
     },
+    /// It would have to be kept without a limit.
+    #[error("the server brings more messages than its consumer may have under way")]
+    TooMany,
     /// The server has ended a pull.
     #[error("the server brings nothing more: {0}")]
     Ended(String),

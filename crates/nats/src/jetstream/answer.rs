@@ -1,9 +1,12 @@
 //! Answers of JetStream: JSON of one object, in which `error` is a refusal.
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
 
 use super::error::{ApiError, ErrorKind};
-use crate::protocol::{Headers, decode_base64};
+use crate::protocol::{Headers, decode_base64, words};
 
 /// Why there is no answer in an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +25,7 @@ pub struct PublishAck {
     /// In which.
     pub stream: String,
     /// Where.
+    #[serde(deserialize_with = "count")]
     pub seq: u64,
     /// One of the same name was there already; `seq` is where.
     #[serde(default)]
@@ -49,6 +53,7 @@ struct LastMessage {
 
 #[derive(Deserialize)]
 struct Stored {
+    #[serde(deserialize_with = "count")]
     seq: u64,
     #[serde(default)]
     hdrs: String,
@@ -78,9 +83,18 @@ pub fn last_message(payload: &[u8]) -> Result<Option<Last>, AnswerError> {
 
 /// An answer that may be a refusal. A refused publication has both, so the refusal is looked for first.
 pub(super) fn answer<A: DeserializeOwned>(payload: &[u8]) -> Result<A, AnswerError> {
-    let form = |error: serde_json::Error| AnswerError::Form(error.to_string());
+    let form = |error: serde_json::Error| AnswerError::Form(words(&error.to_string()));
     if let Some(error) = serde_json::from_slice::<Refusal>(payload).map_err(form)?.error {
         return Err(AnswerError::Refused(error));
     }
     serde_json::from_slice(payload).map_err(form)
+}
+
+/// Sequences and counts up to here are read, which no server comes to: each has a next one, and two of them have a sum.
+pub(super) const COUNT_MAX: u64 = i64::MAX as u64;
+
+/// Reads a sequence or a count.
+pub(super) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let count = u64::deserialize(from)?;
+    if count <= COUNT_MAX { Ok(count) } else { Err(D::Error::custom(format_args!("{count} counts nothing"))) }
 }

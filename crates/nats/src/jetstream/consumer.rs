@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::{AnswerError, answer};
+use super::answer::{AnswerError, COUNT_MAX, answer, count};
 use crate::protocol::Message;
 
 /// Where a consumer begins.
@@ -81,8 +81,10 @@ impl ConsumerConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Sequences {
     /// How often the consumer has brought a message until there.
+    #[serde(deserialize_with = "count")]
     pub consumer_seq: u64,
     /// The message's sequence in the stream.
+    #[serde(deserialize_with = "count")]
     pub stream_seq: u64,
 }
 
@@ -96,10 +98,10 @@ pub struct ConsumerInfo {
     /// Everything up to here was acknowledged.
     pub ack_floor: Sequences,
     /// Messages that were brought and not acknowledged.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub num_ack_pending: u64,
     /// Messages that it has not brought yet.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub num_pending: u64,
 }
 
@@ -146,8 +148,9 @@ impl Delivered {
             9.. => 4,
             _ => return None,
         };
-        let number = |place: usize| tokens.get(begin + place)?.parse().ok();
-        Some(Self { times: number(0)?, at: Sequences { stream_seq: number(1)?, consumer_seq: number(2)? }, pending: number(4)? })
+        let number = |place: usize| tokens.get(begin + place)?.parse().ok().filter(|number| *number <= COUNT_MAX);
+        let sequence = |place: usize| number(place).filter(|number| *number > 0);
+        Some(Self { times: number(0)?, at: Sequences { stream_seq: sequence(1)?, consumer_seq: sequence(2)? }, pending: number(4)? })
     }
 }
 
@@ -191,7 +194,8 @@ mod tests {
         assert_eq!(Delivered::of(&message("$JS.ACK.COMMANDS.edge-7.2.40.9.1700000000000000000.3")), Some(here));
         assert_eq!(Delivered::of(&message("$JS.ACK.hub.ACCHASH.COMMANDS.edge-7.2.40.9.1700000000000000000.3")), Some(here));
         assert_eq!(Delivered::of(&message("$JS.ACK.hub.ACCHASH.COMMANDS.edge-7.2.40.9.1700000000000000000.3.random")), Some(here));
-        for reply in ["", "_INBOX.x.1", "$JS.ACK.C.e.2.x.9.1.3", "$JS.ACK.C.e.2.40.9.1"] {
+        let (none, beyond) = ("$JS.ACK.C.e.1.0.1.1.0", "$JS.ACK.C.e.1.9223372036854775808.1.1.0");
+        for reply in ["", "_INBOX.x.1", "$JS.ACK.C.e.2.x.9.1.3", "$JS.ACK.C.e.2.40.9.1", none, beyond] {
             assert_eq!(Delivered::of(&message(reply)), None, "{reply}");
         }
     }
@@ -205,6 +209,8 @@ mod tests {
         let info = consumer_info(told).expect("a consumer");
         assert_eq!((info.delivered.stream_seq, info.ack_floor.stream_seq, info.num_ack_pending, info.num_pending), (12, 9, 2, 4));
         assert_eq!((info.config.deliver_policy, info.config.filters()), (DeliverPolicy::Other, vec!["c.all.*", "c.e.*"]));
+        let beyond = String::from_utf8_lossy(told).replace("\"stream_seq\":12", "\"stream_seq\":18446744073709551615");
+        assert!(matches!(consumer_info(beyond.as_bytes()), Err(AnswerError::Form(why)) if why.contains("counts nothing")));
         let none = br#"{"error":{"code":404,"err_code":10014,"description":"consumer not found"}}"#;
         assert!(matches!(consumer_info(none), Err(AnswerError::Refused(error)) if error.kind() == super::super::ErrorKind::NoConsumer));
     }

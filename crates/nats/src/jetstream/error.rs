@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use crate::protocol::read_words;
+
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ApiError {
@@ -14,7 +16,7 @@ pub struct ApiError {
     #[serde(default)]
     pub err_code: u32,
     /// In words.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_words")]
     pub description: String,
 }
 

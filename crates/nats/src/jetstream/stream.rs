@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::answer::{AnswerError, answer};
+use super::answer::{AnswerError, answer, count};
 
 /// Where messages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,12 +98,16 @@ impl StreamConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct StreamState {
     /// Messages in it.
+    #[serde(deserialize_with = "count")]
     pub messages: u64,
     /// Their bytes.
+    #[serde(deserialize_with = "count")]
     pub bytes: u64,
     /// The sequence of the oldest one.
+    #[serde(deserialize_with = "count")]
     pub first_seq: u64,
     /// The sequence of the newest one.
+    #[serde(deserialize_with = "count")]
     pub last_seq: u64,
 }
 

@@ -3,6 +3,7 @@
 use super::{
     headers::{Headers, HeadersError},
     info::{Info, InfoError},
+    words::words,
 };
 
 /// Bytes of a line that is no INFO, with its end: the protocol's own bound.
@@ -186,7 +187,7 @@ impl Decoder {
             b"PING" if rest.is_empty() => Operation::Ping,
             b"PONG" if rest.is_empty() => Operation::Pong,
             b"+OK" if rest.is_empty() => Operation::Ok,
-            b"-ERR" => Operation::Refused(String::from_utf8_lossy(rest).trim_matches('\'').to_owned()),
+            b"-ERR" => Operation::Refused(words(String::from_utf8_lossy(rest).trim_matches('\''))),
             _ => return Err(unknown()),
         }))
     }

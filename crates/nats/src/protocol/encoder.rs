@@ -89,6 +89,8 @@ mod tests {
         assert_eq!((&json["user"], &json["pass"]), (&"edge".into(), &"a\"b".into()));
         assert!(json.get("auth_token").is_none() && json["headers"] == true && json["verbose"] == false);
         let token = Credentials::Token("hidden".to_owned());
+        let said = [&credentials, &token].map(|who| format!("{:?}", Connect::new("edge-7", who, None, false)));
+        assert!(said[0].contains("edge") && !said[0].contains("a\\\"b") && !said[1].contains("hidden"), "{said:?}");
         assert!(!format!("{credentials:?} {token:?}").contains("a\\\"b"), "a log would have the password");
         assert!(!format!("{token:?}").contains("hidden"), "a log would have the token");
     }

@@ -4,16 +4,19 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::base64::encode_url;
+use super::{
+    base64::encode_url,
+    words::{read_words, words},
+};
 
 /// What a server says of itself; members that nothing here needs are passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Info {
     /// Its name, or its identity where it has none.
-    #[serde(default, rename = "server_name")]
+    #[serde(default, rename = "server_name", deserialize_with = "read_words")]
     pub server: String,
     /// Its version.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_words")]
     pub version: String,
     /// Does it know headers?
     #[serde(default)]
@@ -48,7 +51,7 @@ impl Info {
     /// # Errors
     /// It is no JSON object with `max_payload`.
     pub fn read(json: &[u8]) -> Result<Self, InfoError> {
-        serde_json::from_slice(json).map_err(|error| InfoError(error.to_string()))
+        serde_json::from_slice(json).map_err(|error| InfoError(words(&error.to_string())))
     }
 }
 
@@ -110,7 +113,7 @@ impl fmt::Debug for Credentials {
 }
 
 /// What a client says of itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Connect<'a> {
     verbose: bool,
     pedantic: bool,
@@ -133,6 +136,13 @@ pub struct Connect<'a> {
     echo: bool,
     headers: bool,
     no_responders: bool,
+}
+
+/// Without secrets.
+impl fmt::Debug for Connect<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "Connect {{ name: {:?}, user: {:?}, nkey: {:?} }}", self.name, self.user, self.nkey)
+    }
 }
 
 impl<'a> Connect<'a> {

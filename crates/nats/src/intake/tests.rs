@@ -1,0 +1,156 @@
+//! An intake with a server whose bytes are written by hand.
+
+use super::*;
+use crate::{jetstream::Api, protocol::Credentials};
+
+const SECOND: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const ANSWER_WAIT: Duration = Duration::from_secs(15);
+const STREAM: &str = r#"{"created":"1","config":{"name":"C","storage":"file","discard":"old","num_replicas":1,"max_bytes":-1,"max_age":0},"state":{"messages":0,"bytes":0,"first_seq":1,"last_seq":0}}"#;
+const CONSUMER: &str = r#"{"config":{"durable_name":"e","deliver_policy":"all","ack_policy":"explicit","ack_wait":5000000000,"max_deliver":-1,"max_ack_pending":256,"filter_subjects":["c.e.*"]},"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0}}"#;
+
+struct Scene {
+    intake: Intake,
+    told: Vec<Told>,
+}
+
+impl Scene {
+    /// A server has greeted.
+    fn greeted() -> Self {
+        let name = |text| Subject::new(text).expect("a subject");
+        let setup = IntakeSetup {
+            api: Api::new(None).expect("no domain"),
+            stream: "C".to_owned(),
+            consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
+            creates: false,
+            taken_max: 256,
+            answer_wait_max: ANSWER_WAIT,
+            look_every: LOOK_EVERY,
+        };
+        let options = Options {
+            name: "e".to_owned(),
+            credentials: Credentials::None,
+            inbox: name("_INBOX.r"),
+            is_encrypted: false,
+            greeting_wait_max: SECOND,
+            silence_max: 60 * SECOND,
+        };
+        let mut intake = Intake::new(setup).expect("subjects");
+        intake.connected(options, name("_INBOX.p"), Duration::ZERO);
+        let mut scene = Self { intake, told: Vec::new() };
+        scene.hears("INFO {\"server_name\":\"n\",\"headers\":true,\"max_payload\":1048576}\r\nPONG\r\n", Duration::ZERO);
+        scene
+    }
+
+    /// Messages come.
+    fn open() -> Self {
+        let mut scene = Self::greeted();
+        scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+        scene.intake.remembers(Memory::new(Some(0), []), 0);
+        scene.answers("CONSUMER.INFO.C.e", CONSUMER, Duration::ZERO);
+        assert_eq!(scene.told.pop(), Some(Told::Ready(0)));
+        scene.told.clear();
+        scene
+    }
+
+    fn hears(&mut self, bytes: &str, now: Duration) {
+        self.intake.receive(bytes.as_bytes(), now, &mut self.told).expect("it goes on");
+    }
+
+    fn steps(&mut self, now: Duration) -> Duration {
+        self.intake.step(now, &mut self.told).expect("it goes on")
+    }
+
+    fn says(&mut self) -> String {
+        let mut out = Vec::new();
+        self.intake.take_out(&mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    /// What is due is asked, and gets this answer.
+    fn answers(&mut self, call: &str, answer: &str, now: Duration) {
+        self.steps(now);
+        let said = self.says();
+        let asked = format!("PUB $JS.API.{call} ");
+        let rest = said.split(&asked).nth(1).unwrap_or_else(|| panic!("{call} is asked: {said}"));
+        let reply = rest.split(' ').next().expect("where the answer goes");
+        self.hears(&format!("MSG {reply} 1 {}\r\n{answer}\r\n", answer.len()), now);
+    }
+
+    /// The server says something about the pull of this number.
+    fn says_of_pull(&mut self, number: u64, status: &str, now: Duration) {
+        let block = format!("NATS/1.0 {status}\r\n\r\n");
+        self.hears(&format!("HMSG _INBOX.p.{number} 2 {} {}\r\n{block}\r\n", block.len(), block.len()), now);
+    }
+
+    /// The consumer brings this one.
+    fn brings(&mut self, sequence: u64, now: Duration) {
+        self.hears(&format!("MSG c.e.T 2 $JS.ACK.C.e.1.{sequence}.{sequence}.1.0 1\r\nx\r\n"), now);
+    }
+}
+
+#[test]
+fn who_waits_for_an_answer_about_the_stream_does_not_come_again_at_once() {
+    let mut scene = Scene::open();
+    scene.steps(SECOND);
+    let looked = LOOK_PERIOD;
+    scene.says_of_pull(1, "100 Idle Heartbeat", looked - SECOND);
+    scene.steps(looked);
+    assert!(scene.says().contains("STREAM.INFO.C"));
+    for late in [0, 1, 5, 9, 12] {
+        let now = looked + late * SECOND;
+        scene.says_of_pull(1, "100 Idle Heartbeat", now);
+        assert!(scene.steps(now) > now, "{late} s behind the question");
+    }
+    assert_eq!(scene.told, []);
+    scene.steps(looked + ANSWER_WAIT);
+    assert_eq!(scene.told, [Told::None(Refusal::NoAnswer.into())], "without an answer all is asked anew");
+}
+
+#[test]
+fn a_message_that_no_pull_has_room_for_is_told_and_not_asked_for_without_a_pause() {
+    let too_long = "409 Message Size Exceeds MaxBytes";
+    let mut scene = Scene::open();
+    scene.steps(SECOND);
+    assert!(scene.says().contains("CONSUMER.MSG.NEXT.C.e _INBOX.p.1 "));
+    scene.brings(1, SECOND);
+    scene.says_of_pull(1, too_long, SECOND);
+    scene.steps(SECOND);
+    assert!(scene.says().contains("_INBOX.p.2 "), "it had no room in what was left");
+    assert!(matches!(scene.told[..], [Told::Take(_)]));
+    scene.says_of_pull(2, too_long, SECOND);
+    assert_eq!(scene.told[1..], [Told::None(NoIntake::Ended("Message Size Exceeds MaxBytes".to_owned()))]);
+    assert!(scene.steps(SECOND) >= SECOND + LOOK_EVERY);
+    assert_eq!(scene.says(), "");
+}
+
+#[test]
+fn a_consumer_that_takes_no_such_pull_is_told() {
+    let mut scene = Scene::open();
+    scene.steps(SECOND);
+    scene.says_of_pull(1, "409 Exceeded MaxRequestMaxBytes of 1024", SECOND);
+    assert_eq!(scene.told, [Told::None(NoIntake::Ended("Exceeded MaxRequestMaxBytes of 1024".to_owned()))]);
+}
+
+#[test]
+fn a_taker_that_cannot_say_what_it_remembers_is_asked_again() {
+    let mut scene = Scene::greeted();
+    scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+    let is_asked = |told: &Told| matches!(told, Told::Stream(_));
+    assert!(scene.told.last().is_some_and(is_asked));
+    scene.intake.does_not_remember(SECOND);
+    assert_eq!(scene.steps(SECOND), SECOND + LOOK_EVERY);
+    assert_eq!(scene.says(), "");
+    scene.told.clear();
+    scene.answers("STREAM.INFO.C", STREAM, SECOND + LOOK_EVERY);
+    assert!(scene.told.last().is_some_and(is_asked));
+}
+
+#[test]
+fn a_server_that_brings_without_end_is_not_taken_from() {
+    let mut scene = Scene::open();
+    for sequence in 1..=UNDER_WAY_MAX as u64 + 1 {
+        scene.brings(sequence, SECOND);
+    }
+    assert_eq!((scene.intake.taken(), scene.told.pop()), (UNDER_WAY_MAX, Some(Told::None(NoIntake::TooMany))));
+}
