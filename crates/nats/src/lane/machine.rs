@@ -378,6 +378,10 @@ impl Lane {
     /// What was asked or published has no answer.
     pub fn unanswered(&mut self, refusal: Refusal, now: Duration, told: &mut Vec<Told>) {
         assert!(matches!(self.state, State::Asked | State::Sent), "nothing is under way");
+        // It may take less than it has said at the begin of its connection.
+        if let Refusal::TooLong(bytes_max) = refusal {
+            self.message_bytes_max = bytes_max;
+        }
         self.refused(refusal, now, told);
     }
 

@@ -222,6 +222,21 @@ fn a_batch_that_another_server_does_not_take_is_cut_anew() {
     }
 }
 
+#[test]
+fn a_batch_that_its_server_does_not_take_any_more_is_cut_anew() {
+    let (mut backlog, mut told) = (MemoryBacklog::new(1, 1 << 20), Vec::new());
+    let mut lane = Lane::new(Terms { batch_bytes_max: 32_768, ..lane().terms().clone() });
+    (0..40).for_each(|_| put(&mut lane, &mut backlog, 700, Duration::ZERO));
+    lane.opened(1 << 20, Duration::ZERO);
+    for last_position in ["40", "15"] {
+        assert_eq!(step(&mut lane, &mut backlog, 600_000 * MS), Step::Ask);
+        found(&mut lane, None, &mut backlog);
+        assert_eq!(step(&mut lane, &mut backlog, 600_000 * MS), Step::Publish);
+        assert_eq!(lane.publication().1.get("Bodkin-Last"), Some(last_position));
+        lane.unanswered(Refusal::TooLong(16_384), Duration::ZERO, &mut told);
+    }
+}
+
 /// A backlog that finds its place by what the stream has.
 struct Placed(MemoryBacklog, Vec<Place>);
 
