@@ -20,7 +20,7 @@ use std::{
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{Incarnation, Sequence};
-use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, servers::Pause};
+use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, protocol::words, servers::Pause};
 use bodkin_store::event_log::EventLogReader;
 
 pub use self::state::{BackState, BackView};
@@ -162,7 +162,8 @@ impl Thread {
 
     /// A message that can never be published here is not to come again.
     fn refuse(&mut self, sequence: u64, why: &str) {
-        if let Some(times) = self.taking.refused(sequence, why) {
+        let why = words(why);
+        if let Some(times) = self.taking.refused(sequence, &why) {
             tracing::error!(edge = self.edge, sequence, times, "a message of the fleet is not taken, and does not come again: {why}");
         }
         self.taking.intake().refused(sequence);
@@ -192,7 +193,7 @@ impl Thread {
     fn remember(&mut self, info: &StreamInfo) {
         let made = UtcTime::parse(&info.created).map(UtcTime::unix_nanos);
         let Ok(incarnation) = made else {
-            return self.taking.state.fails(format!("the stream does not say when it was made: {:?}", info.created));
+            return self.taking.does_not_remember(format!("the stream does not say when it was made: {:?}", words(&info.created)));
         };
         self.hands.forget();
         match self.taken_log.memory(Incarnation(incarnation)) {
@@ -202,8 +203,7 @@ impl Thread {
                 self.taking.state.lost.fetch_max(lost, Relaxed);
                 self.taking.intake().remembers(memory, seen);
             }
-            // It is told again with the next connection.
-            Err(error) => self.taking.fails(format!("the event log cannot be read: {error}")),
+            Err(error) => self.taking.does_not_remember(format!("the event log cannot be read: {error}")),
         }
     }
 

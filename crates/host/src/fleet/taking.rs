@@ -66,6 +66,14 @@ impl Taking {
         Self { line, speech, state, seldom: SeldomOf::default(), noted: Instant::now(), held_up }
     }
 
+    /// Wakes whoever waits here.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn waker(&self) -> io::Result<mio::Waker> {
+        self.line.waker()
+    }
+
     /// What is taken, and what is done.
     pub fn intake(&mut self) -> &mut Intake {
         &mut self.speech.intake
@@ -130,6 +138,19 @@ impl Taking {
     pub fn fails(&self, why: String) {
         self.warn(&why, &why);
         self.state.fails(why);
+    }
+
+    /// What is remembered of the stream cannot be said: nothing is taken for now, and it is asked again.
+    pub fn does_not_remember(&mut self, why: String) {
+        self.warn("memory", &why);
+        self.state.fails(why);
+        self.speech.intake.does_not_remember(self.line.now());
+    }
+
+    /// As if the stream had told this.
+    #[cfg(test)]
+    pub fn hears(&mut self, told: Told) {
+        self.speech.told.push(told);
     }
 
     /// Tells the log why nothing comes: of the same `thing` now and then.

@@ -8,7 +8,7 @@ use std::{
 
 use bodkin_arrowhead::utc::UtcTime;
 use bodkin_broker::Incarnation;
-use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, lane::Identity, servers::Pause};
+use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, lane::Identity, protocol::words, servers::Pause};
 use tokio::sync::oneshot;
 
 use super::{CrossingCounts, FromNode, NodeStream, lanes::Lanes, recall::Recall};
@@ -41,12 +41,9 @@ impl Taker {
         state: Arc<FleetState>,
         counts: Arc<CrossingCounts>,
     ) -> io::Result<Self> {
-        let line = Line::new(format!("bodkin node {} takes", stream.lane.edge), stream.lane.place.clone(), Pause::default())?;
-        let woken = Arc::new(Inbox::new(line.waker()?));
-        let back = state.back.clone().expect("who takes has its state");
-        let (stream, taking) = (stream.clone(), Taking::new(line, stream.intake(), back, HELD_UP));
-        let run = move |stop| Thread { stream, recall, lanes, taking, shard, state, counts, stop }.run();
-        Ok(Self(LineThread::start("node-log", woken, run)?))
+        let thread = Thread::new(stream, (recall, lanes), shard, state, counts)?;
+        let woken = Arc::new(Inbox::new(thread.taking.waker()?));
+        Ok(Self(LineThread::start("node-log", woken, |stop| thread.run(&stop))?))
     }
 
     /// Takes nothing more; what was not acknowledged comes again, and is known. Waits for the thread, so it is not for one that serves others.
@@ -63,20 +60,33 @@ struct Thread {
     shard: Arc<Inbox>,
     state: Arc<FleetState>,
     counts: Arc<CrossingCounts>,
-    stop: Stop,
 }
 
 impl Thread {
-    fn run(mut self) {
-        while !self.stop.is_told() {
+    fn new(
+        stream: &NodeStream,
+        (recall, lanes): (Recall, Lanes),
+        shard: Arc<Inbox>,
+        state: Arc<FleetState>,
+        counts: Arc<CrossingCounts>,
+    ) -> io::Result<Self> {
+        let line = Line::new(format!("bodkin node {} takes", stream.lane.edge), stream.lane.place.clone(), Pause::default())?;
+        let back = state.back.clone().expect("who takes has its state");
+        let (stream, taking) = (stream.clone(), Taking::new(line, stream.intake(), back, HELD_UP));
+        Ok(Self { stream, recall, lanes, taking, shard, state, counts })
+    }
+
+    fn run(mut self, stop: &Stop) {
+        while !stop.is_told() {
             let Turn { brought, next, is_cut } = self.taking.turn();
             self.counts.losses.fetch_add(u64::from(is_cut), Relaxed);
             let mut taken = Vec::new();
             for brought in brought {
                 self.hear(brought, &mut taken);
             }
-            if !self.hand_over(taken) {
-                break;
+            if !self.hand_over(taken, stop) {
+                // The lanes have what the log does not. It comes again, and is new: the log says how far they have come behind the last note.
+                return;
             }
             self.tell_numbers();
             self.note(false);
@@ -110,7 +120,7 @@ impl Thread {
                 // Losses are told by the lanes of nodes, exactly.
                 self.taking.intake().remembers(memory, 0);
             }
-            Err(_) => self.taking.state.fails(format!("the stream does not say when it was made: {:?}", info.created)),
+            Err(_) => self.taking.does_not_remember(format!("the stream does not say when it was made: {:?}", words(&info.created))),
         }
     }
 
@@ -143,19 +153,19 @@ impl Thread {
     }
 
     /// Has the shard deliver and write them, then acknowledges; false: the node ends.
-    fn hand_over(&mut self, taken: Vec<(u64, Vec<FromNode>)>) -> bool {
+    fn hand_over(&mut self, taken: Vec<(u64, Vec<FromNode>)>, stop: &Stop) -> bool {
         let (mut events, mut messages) = (Vec::new(), Vec::new());
         for (sequence, new) in taken {
             messages.push(sequence);
             events.extend(new);
             if events.len() >= EVENTS_OF_TURN {
-                if !self.hand_events(&mut events) {
+                if !self.hand_events(&mut events, stop) {
                     return false;
                 }
                 self.done(&mut messages);
             }
         }
-        if !self.hand_events(&mut events) {
+        if !self.hand_events(&mut events, stop) {
             return false;
         }
         self.done(&mut messages);
@@ -166,11 +176,11 @@ impl Thread {
         messages.drain(..).for_each(|sequence| self.taking.intake().done(sequence));
     }
 
-    fn hand_events(&self, events: &mut Vec<FromNode>) -> bool {
+    fn hand_events(&self, events: &mut Vec<FromNode>, stop: &Stop) -> bool {
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(EVENTS_OF_TURN));
             let part: Arc<[FromNode]> = std::mem::replace(events, rest).into();
-            if !self.hand_part(&part) {
+            if !self.hand_part(&part, stop) {
                 return false;
             }
             for event in part.iter() {
@@ -196,8 +206,8 @@ impl Thread {
     }
 
     /// As long as the shard cannot take them, what comes waits in the stream.
-    fn hand_part(&self, part: &Arc<[FromNode]>) -> bool {
-        while !self.stop.is_told() {
+    fn hand_part(&self, part: &Arc<[FromNode]>, stop: &Stop) -> bool {
+        while !stop.is_told() {
             let (done, written) = oneshot::channel();
             self.shard.post(Message::FromNodes { events: part.clone(), done });
             match written.blocking_recv() {
@@ -224,5 +234,75 @@ impl Thread {
     fn note(&mut self, at_once: bool) {
         let (recall, lanes) = (&mut self.recall, &self.lanes);
         self.taking.note(at_once, |_, floor| recall.note(floor, lanes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::*};
+
+    use bodkin_nats::{
+        intake::{Memory, Told},
+        lane::Record,
+        protocol::Message as NatsMessage,
+    };
+    use bodkin_store::event_log::{EventLog, EventLogLimits, Position};
+
+    use super::*;
+    use crate::{
+        fleet::{BackState, LaneState},
+        nats::NatsPlace,
+        node_events::NodeStreamTerms,
+    };
+
+    /// An event of node b2, the first of its lane.
+    fn delivery() -> Delivery {
+        let payload = [&4u64.to_be_bytes()[..], br#"{"eventType":"HEAT"}"#].concat();
+        let mut batch = Vec::new();
+        Record::Event { topic: "HEAT", publisher: 7, incarnation: 5, sequence: 1, created_ns: 9, payload: &payload }.write(&mut batch);
+        let message = NatsMessage {
+            subject: "bodkin.c0.nodes.00000000000000b2.log".into(),
+            subscription: 2,
+            reply: None,
+            headers: Ok(Identity { epoch: 1, first: 1, last: 1 }.headers()),
+            payload: batch,
+        };
+        Delivery { sequence: 4, message }
+    }
+
+    #[test]
+    fn what_the_shard_has_not_taken_at_the_end_is_new_at_the_next_start() {
+        let place = tempfile::tempdir().unwrap();
+        let limits = EventLogLimits { bytes_max: 64 << 20, age_max: Duration::from_secs(3600) };
+        let (_log, reader) = EventLog::open(&place.path().join("events"), limits, Position(0), 1, Box::new(|_, _| {})).unwrap();
+        let terms = NodeStreamTerms { stream: "NODES".to_owned(), create: None };
+        let stream = NodeStream::new(NatsPlace::parse("nats://127.0.0.1:1", None).unwrap(), &terms, "c0", "00000000000000a1");
+        let back = Arc::new(BackState::new("NODES".to_owned(), "a1".to_owned()));
+        let state = FleetState::new("a1".to_owned(), "NODES".to_owned(), vec![LaneState::default()], Some(back));
+        let recall = || Recall::open(place.path(), stream.own(), reader.clone()).unwrap();
+        let poll = mio::Poll::new().unwrap();
+        let shard = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()));
+        let mut thread = Thread::new(&stream, recall(), shard.clone(), Arc::new(state), Arc::default()).unwrap();
+        let memory = thread.recall.memory(Incarnation(5));
+        thread.taking.intake().remembers(Memory::new(memory.floor().or(Some(3)), []), 0);
+        thread.note(true);
+        thread.taking.hears(Told::Take(delivery()));
+        // A shard that ends answers nobody.
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let seen = has_ended.clone();
+        let ending = std::thread::spawn(move || {
+            while !seen.load(Acquire) {
+                shard.take(&mut Vec::new());
+                std::thread::yield_now();
+            }
+        });
+        thread.run(&Stop::default());
+        has_ended.store(true, Release);
+        ending.join().unwrap();
+        let (_, mut lanes) = recall();
+        assert_eq!(lanes, Lanes::default(), "the log does not have it");
+        let delivery = delivery();
+        let identity = Identity::read(delivery.message.headers.as_ref().unwrap()).unwrap();
+        assert_eq!(lanes.take(0xb2, identity, &delivery.message.payload).unwrap().len(), 1, "it comes again, and is taken");
     }
 }

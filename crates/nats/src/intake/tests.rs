@@ -5,7 +5,6 @@ use crate::{jetstream::Api, protocol::Credentials};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-const ANSWER_WAIT: Duration = Duration::from_secs(15);
 const STREAM: &str = r#"{"created":"1","config":{"name":"C","storage":"file","discard":"old","num_replicas":1,"max_bytes":-1,"max_age":0},"state":{"messages":0,"bytes":0,"first_seq":1,"last_seq":0}}"#;
 const CONSUMER: &str = r#"{"config":{"durable_name":"e","deliver_policy":"all","ack_policy":"explicit","ack_wait":5000000000,"max_deliver":-1,"max_ack_pending":256,"filter_subjects":["c.e.*"]},"delivered":{"consumer_seq":0,"stream_seq":0},"ack_floor":{"consumer_seq":0,"stream_seq":0}}"#;
 
@@ -24,7 +23,6 @@ impl Scene {
             consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
             creates: false,
             taken_max: 256,
-            answer_wait_max: ANSWER_WAIT,
             look_every: LOOK_EVERY,
         };
         let options = Options {
@@ -97,13 +95,13 @@ fn who_waits_for_an_answer_about_the_stream_does_not_come_again_at_once() {
     scene.says_of_pull(1, "100 Idle Heartbeat", looked - SECOND);
     scene.steps(looked);
     assert!(scene.says().contains("STREAM.INFO.C"));
-    for late in [0, 1, 5, 9, 12] {
-        let now = looked + late * SECOND;
+    for late_ms in [0, 500, 1_000, 1_999] {
+        let now = looked + Duration::from_millis(late_ms);
         scene.says_of_pull(1, "100 Idle Heartbeat", now);
-        assert!(scene.steps(now) > now, "{late} s behind the question");
+        assert!(scene.steps(now) > now, "{late_ms} ms behind the question");
     }
     assert_eq!(scene.told, []);
-    scene.steps(looked + ANSWER_WAIT);
+    scene.steps(looked + QUESTION_WAIT_MAX);
     assert_eq!(scene.told, [Told::None(Refusal::NoAnswer.into())], "without an answer all is asked anew");
 }
 
