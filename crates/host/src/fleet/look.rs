@@ -101,6 +101,10 @@ impl Looking {
             self.connection.write().map_err(|error| error.to_string())?;
             while let Some(bytes) = self.connection.read().map_err(|error| error.to_string())? {
                 self.client.receive(bytes, now, &mut events).map_err(|fault| fault.to_string())?;
+                // A server that says something without end is looked at no longer than one that says nothing.
+                if self.begun.elapsed() > PATIENCE {
+                    break;
+                }
             }
             for event in &events {
                 if let Event::Refused(words) = event {

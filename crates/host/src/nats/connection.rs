@@ -96,9 +96,11 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        if self.written == self.out.len() {
-            self.out.clear();
-            self.written = 0;
+        // So what is written takes no room for ever beside what always comes behind it.
+        if self.written > self.out.len() / 2 {
+            self.out.drain(..std::mem::take(&mut self.written));
+        }
+        if self.out.is_empty() {
             match self.channel.flush() {
                 Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
                 _ => {}

@@ -21,6 +21,8 @@ const GREETING_MAX: Duration = Duration::from_secs(5);
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Reads of a turn, so that other work of the thread goes on beside a server that says much.
 const READS_OF_TURN: usize = 16;
+/// Steps of a turn, for the same reason.
+const STEPS_OF_TURN: usize = 256;
 /// Bytes that wait for the server, beyond which there is no room for more.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
 /// How long is waited for that at a time.
@@ -38,7 +40,7 @@ pub(crate) trait Speaker {
     fn receive(&mut self, bytes: &[u8], now: Duration) -> Result<(), Fault>;
     /// Does what is due; gives when to come again. Where there is no room, much waits to be written already.
     fn step(&mut self, now: Duration, has_room: bool) -> Result<Duration, Fault>;
-    /// Bytes for the server, behind what is in `out`.
+    /// Bytes for the server, behind what is in `out`. They are asked for while there is room: how much may wait until then is the speaker's to limit.
     fn take_out(&mut self, out: &mut Vec<u8>);
     /// The server is about to go, or it is over otherwise: connect to another one.
     fn leaves(&mut self) -> bool;
@@ -160,19 +162,26 @@ impl Line {
             };
             speaker.receive(bytes, begun.elapsed()).map_err(io::Error::other)?;
         }
-        loop {
+        for _ in 0..STEPS_OF_TURN {
             let now = begun.elapsed();
-            let has_room = connection.unsent_bytes() <= UNSENT_BYTES_MAX;
-            let next = speaker.step(now, has_room).map_err(io::Error::other)?;
-            speaker.take_out(connection.out());
+            let had_room = connection.unsent_bytes() <= UNSENT_BYTES_MAX;
+            let next = speaker.step(now, had_room).map_err(io::Error::other)?;
+            // What a server does not read stays with the speaker, which has a limit for it.
+            if had_room {
+                speaker.take_out(connection.out());
+            }
             connection.write()?;
+            let has_got_room = !had_room && connection.unsent_bytes() <= UNSENT_BYTES_MAX;
             // What was not read raises no further event; what is not written does once there is room.
             match next.checked_sub(now).filter(|left| !left.is_zero()) {
+                _ if has_got_room => {}
                 Some(left) => return Ok(if is_read { left } else { Duration::ZERO }),
-                None if !has_room => return Ok(if is_read { ROOM_LOOK } else { Duration::ZERO }),
+                None if !had_room => return Ok(if is_read { ROOM_LOOK } else { Duration::ZERO }),
                 None => {}
             }
         }
+        // There is more to do, and perhaps to read.
+        Ok(Duration::ZERO)
     }
 
     fn ends(&mut self, speaker: &mut impl Speaker, error: io::Error) -> LineEnd {
@@ -187,5 +196,87 @@ impl Line {
         let (next, pause) = self.servers.next(self.random.hash_one(self.dials) as u32);
         (self.next, self.due) = (next, Instant::now() + pause);
         LineEnd { server: self.place.servers[at].clone(), error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+        thread::JoinHandle,
+    };
+
+    use bodkin_nats::client::Client;
+
+    use super::*;
+
+    /// Connects, and says nothing by itself.
+    struct Mute(Option<Client>);
+
+    impl Speaker for Mute {
+        fn connected(&mut self, options: Options, now: Duration) {
+            self.0 = Some(Client::new(options, now));
+        }
+
+        fn disconnected(&mut self) {
+            self.0 = None;
+        }
+
+        fn receive(&mut self, bytes: &[u8], now: Duration) -> Result<(), Fault> {
+            self.0.as_mut().map_or(Ok(()), |client| client.receive(bytes, now, &mut Vec::new()))
+        }
+
+        fn step(&mut self, now: Duration, _has_room: bool) -> Result<Duration, Fault> {
+            self.0.as_mut().map_or(Ok(Duration::MAX), |client| client.beat(now, &mut Vec::new()))
+        }
+
+        fn take_out(&mut self, out: &mut Vec<u8>) {
+            self.0.iter_mut().for_each(|client| client.take_out(out));
+        }
+
+        fn leaves(&mut self) -> bool {
+            false
+        }
+    }
+
+    /// A server of one connection, which goes on like this once it has greeted; with it a line there.
+    fn line_to(goes_on: impl FnOnce(TcpStream) + Send + 'static) -> (Line, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("nats://{}", listener.local_addr().expect("an address"));
+        let server = std::thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("a connection");
+            socket.write_all(b"INFO {\"server_name\":\"n\",\"headers\":true,\"max_payload\":1048576}\r\n").expect("it is read");
+            let (mut said, mut space) = (Vec::new(), [0; 1024]);
+            while !said.ends_with(b"PING\r\n") {
+                let bytes = socket.read(&mut space).expect("it greets");
+                said.extend_from_slice(&space[..bytes]);
+            }
+            socket.write_all(b"PONG\r\n").expect("it is read");
+            goes_on(socket);
+        });
+        (Line::new("test".to_owned(), NatsPlace::parse(&url, None).expect("a place"), Pause::default()).expect("a poll"), server)
+    }
+
+    #[test]
+    fn a_server_that_asks_for_answers_and_reads_none_is_given_up_before_they_fill_the_memory() {
+        let (mut line, server) = line_to(|mut socket| {
+            let pings = b"PING\r\n".repeat(10_000);
+            // Until the connection is at its end.
+            while socket.write_all(&pings).is_ok() {}
+        });
+        let (mut speaker, begun, mut most) = (Mute(None), Instant::now(), 0);
+        let end = loop {
+            match line.turn(&mut speaker) {
+                Ok(next) => line.wait(next.min(Duration::from_secs(1))).expect("a poll"),
+                Err(end) => break end,
+            }
+            most = most.max(line.connection.as_ref().map_or(0, |(_, connection)| connection.unsent_bytes()));
+            // What answers all that a turn reads is on top.
+            assert!(most <= UNSENT_BYTES_MAX + (1 << 20), "{most} bytes wait for the socket");
+            assert!(begun.elapsed() < Duration::from_secs(60), "{most} bytes wait, and it goes on");
+        };
+        assert!(end.to_string().contains("the server does not read them"), "{end}");
+        server.join().expect("it ends with the connection");
     }
 }
