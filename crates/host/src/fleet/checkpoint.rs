@@ -26,20 +26,28 @@ pub struct Checkpoint {
 
 /// The file of a lane in the directory of those that go to one stream.
 pub fn path_of(directory: &Path, lane: &str) -> PathBuf {
-    // A lane's name is a token of a subject, which may have a slash.
-    let name: String = lane.chars().map(|letter| if letter == '/' { '%' } else { letter }).collect();
-    directory.join(format!("{name}.lane"))
+    // A lane's name is a token of a subject, which may have a slash. No two names have one file.
+    directory.join(format!("{}.lane", lane.replace('%', "%25").replace('/', "%2F")))
+}
+
+/// What a file is written as, until it takes the place of the one before.
+fn next_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".next");
+    name.into()
 }
 
 /// Writes a file in the place of the one before; whoever is killed meanwhile has either.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().expect("what is noted is in a directory");
     fs::create_dir_all(directory)?;
-    let next = path.with_extension("next");
+    let next = next_of(path);
     let mut file = File::create(&next)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&next, path)
+    fs::rename(&next, path)?;
+    // A file that is new begins something, which a power failure must not have begin later.
+    File::open(directory)?.sync_all()
 }
 
 /// Why a file is not believed.
@@ -99,6 +107,10 @@ mod tests {
             checkpoint.write(&path).expect("written");
             assert_eq!(Checkpoint::read(&path).expect("read"), Some(checkpoint));
         }
+        let names = ["a/b", "a%b", "a%2Fb", "a%25b", "ab"].map(|lane| path_of(place.path(), lane));
+        assert!(names.iter().enumerate().all(|(at, name)| !names[..at].contains(name) && name.parent() == Some(place.path())));
+        // What was taken from the fleet is noted beside, by another thread.
+        assert_ne!(next_of(&path_of(place.path(), "from-fleet")), next_of(&place.path().join("from-fleet.taken")));
         for text in ["", "1 2 3 4", "1 2 3\n", "2 1 1 1\n", "1 0 1 1\n", "1 1 1 1 1\n", "1 1 x 1\n"] {
             fs::write(&path, text).expect("written");
             assert!(Checkpoint::read(&path).is_err_and(|error| error.to_string().contains("remove it")), "{text:?}");
