@@ -21,7 +21,7 @@ use self::window::Window;
 use super::{checkpoint::Checkpoint, source::Source};
 use crate::replay::publication;
 
-/// Places that wait; while there are so many the log is not followed, and what retention takes of what was not looked at is counted without topics. Eight bytes each.
+/// Places of a lane that wait. What comes behind so many is looked at again when half of them are gone, and what retention takes of it meanwhile is counted without topics. Eight bytes each.
 pub const WAITING_MAX: usize = 4_000_000;
 /// Topics of a lane whose losses are told apart.
 const TOPICS_MAX: usize = 1 << TOPIC_BITS;
@@ -67,8 +67,12 @@ pub struct LaneBacklog {
     /// How many records each gap among them stands for, at the most.
     gaps: VecDeque<u64>,
     cursor: Option<Cursor>,
+    /// How many of them at the most.
+    waiting_max: usize,
     /// Where offers are taken from.
     offers_from: Position,
+    /// Whether something that was offered from there on had no room.
+    is_cut: bool,
     topics: Vec<Box<str>>,
     numbers: HashMap<Box<str>, u64>,
     /// What the stream had last when the place was found; `None`: it has not been asked yet.
@@ -78,7 +82,7 @@ pub struct LaneBacklog {
     /// Where it begins while the stream does not say anything else; later where it stands.
     pub checkpoint: Checkpoint,
     /// The follower has to go back to here.
-    pub wants: Option<Position>,
+    wants: Option<Position>,
     /// When those were accepted that the stream has acknowledged since this was asked last, in nanoseconds since 1970.
     pub acknowledged_ns: Vec<u64>,
     /// Events that were lost since this was asked last.
@@ -101,7 +105,9 @@ impl LaneBacklog {
             waiting: VecDeque::new(),
             gaps: VecDeque::new(),
             cursor: None,
+            waiting_max: WAITING_MAX,
             offers_from: checkpoint.from,
+            is_cut: false,
             topics: Vec::new(),
             numbers: HashMap::new(),
             placed: None,
@@ -114,9 +120,22 @@ impl LaneBacklog {
         }
     }
 
-    /// Whether a further place can wait.
-    pub fn has_room(&self) -> bool {
-        self.waiting.len() < WAITING_MAX
+    /// Whether what the follower finds next may be offered. What cannot be is taken when there is room: other lanes do not wait for that.
+    pub fn takes_offers(&self) -> bool {
+        !self.is_cut && self.waiting.len() < self.waiting_max
+    }
+
+    /// Where the follower is to go back to, if it is.
+    pub fn take_wanted(&mut self) -> Option<Position> {
+        if self.has_room_again() {
+            self.is_cut = false;
+            return Some(self.wants.take().map_or(self.offers_from, |wants| wants.min(self.offers_from)));
+        }
+        self.wants.take()
+    }
+
+    fn has_room_again(&self) -> bool {
+        self.is_cut && self.waiting.len() <= self.waiting_max / 2
     }
 
     /// Events and losses that are not in the stream yet, as far as is known.
@@ -126,7 +145,7 @@ impl LaneBacklog {
 
     /// Whether it is to be brought on before anything else can be forwarded.
     pub fn wants_log(&self) -> bool {
-        self.wants.is_some() || self.is_behind() && self.window.len() == 0
+        self.wants.is_some() || self.has_room_again() || self.is_behind() && self.window.len() == 0
     }
 
     /// In which count of positions it is.
@@ -144,6 +163,10 @@ impl LaneBacklog {
         if record.position < self.offers_from {
             return 0;
         }
+        if !self.takes_offers() {
+            self.is_cut = true;
+            return 0;
+        }
         self.offers_from = Position(record.position.0 + 1);
         if self.placed.is_some() && self.waiting.is_empty() && self.window.bytes() < self.window_bytes_max {
             return self.keep_event(record);
@@ -156,6 +179,10 @@ impl LaneBacklog {
     /// The log does not have what is between these places (any more).
     pub fn offer_gap(&mut self, from: Position, until: Position) {
         if until <= self.offers_from {
+            return;
+        }
+        if !self.takes_offers() {
+            self.is_cut = true;
             return;
         }
         let missing = until.0 - from.max(self.offers_from).0;
@@ -294,7 +321,7 @@ impl LaneBacklog {
         } else {
             self.waiting.clear();
             self.gaps.clear();
-            self.offers_from = from;
+            (self.offers_from, self.is_cut) = (from, false);
             self.wants = Some(from);
         }
         self.checkpoint = Checkpoint { epoch, position: first - 1, from };

@@ -205,7 +205,7 @@ impl Carrier {
         let Forwarding { forwarder, lanes, .. } = &mut self.forwarding;
         let followed = self.follower.follow(lanes, |lane, bytes| forwarder.grown(lane, bytes, since));
         let refilled = self.refill(now);
-        let has_room = self.forwarding.lanes.iter().all(LaneBacklog::has_room);
+        let has_room = self.forwarding.lanes.iter().any(LaneBacklog::takes_offers);
         match refilled.and(followed) {
             Ok(is_more) => is_more && has_room,
             Err(error) => {

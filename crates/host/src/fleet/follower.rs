@@ -94,15 +94,15 @@ impl Follower {
         &self.selection
     }
 
-    /// Looks at what has come; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
+    /// Looks at what has come, as long as a lane takes it; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
     pub fn follow(&mut self, lanes: &mut [LaneBacklog], mut grown: impl FnMut(usize, usize)) -> io::Result<bool> {
-        if let Some(from) = lanes.iter_mut().filter_map(|lane| lane.wants.take()).min()
+        if let Some(from) = lanes.iter_mut().filter_map(LaneBacklog::take_wanted).min()
             && from < self.expected
         {
             (self.cursor, self.expected) = (self.log.cursor(from), from);
         }
         for _ in 0..RECORDS_OF_TURN {
-            if !lanes.iter().all(LaneBacklog::has_room) {
+            if !lanes.iter().any(LaneBacklog::takes_offers) {
                 return Ok(true);
             }
             let Some(record) = self.cursor.read()? else {

@@ -73,7 +73,8 @@ impl Bench {
     }
 
     fn follow(&mut self) {
-        while self.follower.follow(&mut self.lanes, |_, _| ()).expect("the log is read") {}
+        let is_more = |_: &u32| self.follower.follow(&mut self.lanes, |_, _| ()).expect("the log is read");
+        assert!((0..1_000).take_while(is_more).count() < 1_000, "no lane takes what there is");
     }
 
     fn lane(&mut self) -> &mut LaneBacklog {
@@ -82,10 +83,15 @@ impl Bench {
 
     /// Takes everything off, batch by batch: the places of events, losses by topic, and the last batch's source.
     fn drain(&mut self) -> (Vec<u64>, Vec<(String, u64)>, Option<String>) {
+        self.drain_of(0)
+    }
+
+    /// The same of one of several lanes.
+    fn drain_of(&mut self, at: usize) -> (Vec<u64>, Vec<(String, u64)>, Option<String>) {
         let (mut places, mut lost, mut source) = (Vec::new(), Vec::new(), None);
         loop {
             self.follow();
-            let lane = self.lane();
+            let lane = &mut self.lanes[at];
             lane.refill(usize::MAX).expect("the log is read");
             if lane.first() == lane.end() {
                 assert_eq!(lane.len(), 0);
@@ -234,4 +240,29 @@ fn what_other_nodes_have_accepted_is_forwarded_by_them_alone() {
     bench.lanes = vec![LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, begin)];
     assert_eq!(bench.lane().place(None), Place::Moved(1));
     assert_eq!(bench.drain().0, [0], "nor to the other nodes");
+}
+
+/// Places of events of one of the topics A (0) and B (1).
+fn of_topic(range: std::ops::Range<u64>, topic: u64) -> Vec<u64> {
+    range.filter(|place| place % 3 == topic).collect()
+}
+
+#[test]
+fn a_lane_that_stands_still_does_not_hold_up_another_one_and_lacks_nothing_when_it_goes_on() {
+    let mut bench = bench();
+    let begin = Checkpoint { epoch: 1, position: 0, from: Position(0) };
+    let lane = || LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, begin);
+    bench.lanes = vec![lane(), lane()];
+    let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
+    let chosen = Chosen::new([(0, "A"), (1, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
+    bench.follower = Follower::new(bench.reader.clone(), Position(0), Selection::Chosen(chosen));
+    // Of the first one nothing gets through to the stream, whatever is the reason.
+    bench.lane().waiting_max = 20;
+    assert_eq!(bench.lanes[1].place(None), Place::Moved(1));
+    bench.fill(300, 0);
+    assert_eq!(bench.drain_of(1).0, of_topic(0..300, 1), "the other one has all of its events");
+    assert_eq!(bench.lane().len(), 20);
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    assert_eq!(bench.drain_of(0).0, of_topic(0..300, 0), "what had no room is read when there is");
+    assert_eq!(bench.lanes[1].len(), 0, "and nothing comes twice to the other one");
 }
