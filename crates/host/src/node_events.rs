@@ -103,7 +103,7 @@ pub struct CrossingCounts {
     pub heard: AtomicU64,
     /// Events of other nodes that are missing between those.
     pub missing: AtomicU64,
-    /// Messages that are no events, or came once more.
+    /// Messages that are no events or came once more, and events that are not taken here.
     pub refused: AtomicU64,
     waiting_events: AtomicUsize,
     waiting_bytes: AtomicUsize,
@@ -132,7 +132,11 @@ impl CrossingCounts {
             ),
             ("bodkin_node_events_heard_total", "Events that came from other nodes of this cloud.", &self.heard),
             ("bodkin_node_events_missing_total", "Events of other nodes of this cloud that are missing between those.", &self.missing),
-            ("bodkin_node_events_refused_total", "Messages of other nodes that are no events, or came once more.", &self.refused),
+            (
+                "bodkin_node_events_refused_total",
+                "Messages of other nodes that are no events or came once more, and events that are not taken here.",
+                &self.refused,
+            ),
         ]
         .map(|(name, help, value)| (name, help, value.load(Relaxed)))
     }

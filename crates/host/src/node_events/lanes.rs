@@ -9,7 +9,7 @@ use bodkin_store::event_log::{Origin, Position, Record as Logged};
 
 use super::{FromNode, NodeEvent, NodeLoss};
 
-/// Nodes that are kept account of: names are drawn, and one whose data directory is gone comes back as another.
+/// Nodes that are kept account of: names are drawn, and one whose data directory is gone comes back as another. For one more the one that was heard of longest ago is forgotten.
 const NODES_MAX: usize = 1024;
 /// Bytes of an event's position in front of its JSON.
 const POSITION_BYTES: usize = 8;
@@ -39,9 +39,6 @@ pub enum Wrong {
     /// A record is not an event as nodes hand it on.
     #[error("an event is its position (8 bytes) and its JSON")]
     Event,
-    /// There are too many.
-    #[error("events of {NODES_MAX} nodes are taken at the most")]
-    Nodes,
 }
 
 /// The account of all nodes.
@@ -65,6 +62,16 @@ impl Lanes {
             Some(Origin { node, position, epoch, lane }) => (node, Reached { epoch, lane, position, time_ns: record.time_ns }),
             None => (own, Reached { position: record.position, time_ns: record.time_ns, ..Reached::default() }),
         };
+        self.reach(node, reached);
+    }
+
+    fn reach(&mut self, node: u64, reached: Reached) {
+        if self.0.len() >= NODES_MAX
+            && !self.0.contains_key(&node)
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, reached)| reached.time_ns).map(|(node, _)| *node)
+        {
+            self.0.remove(&oldest);
+        }
         self.0.insert(node, reached);
     }
 
@@ -75,7 +82,7 @@ impl Lanes {
             Record::Lost { .. } => None,
         });
         if let Some((position, time_ns)) = last.last() {
-            self.0.insert(own, Reached { position, time_ns, ..Reached::default() });
+            self.reach(own, Reached { position, time_ns, ..Reached::default() });
         }
     }
 
@@ -86,9 +93,6 @@ impl Lanes {
     pub fn take(&mut self, node: u64, identity: Identity, batch: &[u8]) -> Result<Vec<FromNode>, Wrong> {
         let Identity { epoch, first, last } = identity;
         let known = self.0.get(&node).copied();
-        if known.is_none() && self.0.len() >= NODES_MAX {
-            return Err(Wrong::Nodes);
-        }
         let records = Records::new(batch).collect::<Result<Vec<_>, _>>()?;
         if records.len() as u64 != last - first + 1 {
             return Err(Wrong::Count(last - first + 1, records.len() as u64));
@@ -110,7 +114,7 @@ impl Lanes {
             taking.take(lane, record, repeats)?;
         }
         if !taking.taken.is_empty() || known.is_none() {
-            self.0.insert(node, taking.reached);
+            self.reach(node, taking.reached);
         }
         Ok(taking.taken)
     }
@@ -224,6 +228,18 @@ mod tests {
         Record::Event { topic: "T", publisher: 7, incarnation: 9, sequence: 1, created_ns: 9_000_000_000, payload: &payload }
             .write(&mut bytes);
         assert_eq!(told(lanes.take(NODE, identity, &bytes).expect("a batch")), [Err(1), Ok(3)]);
+    }
+
+    #[test]
+    fn of_nodes_without_number_the_one_that_was_heard_of_longest_ago_is_forgotten() {
+        let mut lanes = Lanes::default();
+        let nodes = NODES_MAX as u64;
+        for node in 0..=nodes {
+            let taken = lanes.take(node, Identity { epoch: 1, first: 1, last: 1 }, &batch(&[node + 7])).expect("a batch");
+            assert_eq!(told(taken), [Ok(node + 7)], "events of each node are taken");
+        }
+        let known: Vec<u64> = lanes.reached().map(|(node, _)| node).collect();
+        assert_eq!(known, (1..=nodes).collect::<Vec<_>>());
     }
 
     #[test]

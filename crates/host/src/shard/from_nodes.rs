@@ -13,6 +13,7 @@ use crate::{
     listening::Listening,
     node_events::{Crossing, FromNode, NodeEvent, NodeLoss},
     replay,
+    seldom::Seldom,
 };
 
 /// Of a record that is no event.
@@ -24,6 +25,8 @@ pub(super) struct OtherNodes {
     pub is_to_cross: bool,
     /// Where nodes hand their events on to each other by a stream: how far listeners here have heard.
     pub heard: Option<Heard>,
+    /// Events of theirs that are not taken.
+    refusals: Seldom,
     /// Told when events of theirs are written into the log.
     pub unwritten: Vec<oneshot::Sender<Result<(), String>>>,
 }
@@ -31,7 +34,8 @@ pub(super) struct OtherNodes {
 impl OtherNodes {
     /// With what had come of them at the start.
     pub fn begin(crossing: Option<&Crossing>) -> Self {
-        Self { is_to_cross: false, heard: crossing.and_then(|crossing| crossing.heard.clone()), unwritten: Vec::new() }
+        let heard = crossing.and_then(|crossing| crossing.heard.clone());
+        Self { is_to_cross: false, heard, refusals: Seldom::default(), unwritten: Vec::new() }
     }
 }
 
@@ -56,7 +60,7 @@ impl Shard {
                 }
             };
             if let Err(refusal) = taken {
-                tracing::warn!(why = refusal.told(), "an event of another node is not taken");
+                self.refuse_from_node(&refusal);
             }
         }
         if is_kept {
@@ -64,6 +68,16 @@ impl Shard {
             self.nodes.unwritten.push(done);
         } else {
             let _ = done.send(Ok(()));
+        }
+    }
+
+    /// Counts and tells an event that is not taken. It does not come again: as it is, it never could be.
+    fn refuse_from_node(&self, refusal: &NotTaken) {
+        if let Some(crossing) = &self.context.crossing {
+            crossing.counts.refused.fetch_add(1, Relaxed);
+        }
+        if let Some(times) = self.nodes.refusals.due() {
+            tracing::warn!(why = refusal.told(), times, "events of other nodes are not taken: nobody here hears them");
         }
     }
 

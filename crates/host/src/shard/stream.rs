@@ -105,7 +105,8 @@ impl Shard {
         match self.broker.receiver(subscription) {
             Some(Receiver::Stream { slot, listening }) => {
                 self.note_loss_run(listening.event_type.as_str(), events);
-                self.connections[*slot].lost += events;
+                let lost = &mut self.connections[*slot].lost;
+                *lost = lost.saturating_add(events);
                 let out = self.connections[*slot].out();
                 write!(out, ": lost {events} events in {} ms\nevent: bodkin-lost\ndata: {{\"lost\":{events}}}\n\n", during.as_millis())
                     .expect("a vector takes everything");

@@ -132,7 +132,7 @@ impl Shard {
         let epoch = self.epoch();
         let (publisher, incarnation) = (PublisherId(0), Incarnation(0));
         if let Some(link) = self.endpoint.links.get_mut(slot) {
-            link.lost += events;
+            link.lost = link.lost.saturating_add(events);
         }
         self.endpoint.tell(slot, &ClientFrame::Lost { epoch, publisher, incarnation, events, topic });
     }
