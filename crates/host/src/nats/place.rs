@@ -90,6 +90,8 @@ impl NatsPlace {
         }
         let (credentials, servers) = match rest.rsplit_once('@') {
             None => (Credentials::None, rest),
+            // A scheme and a user in front of each server: all but the last would be a part of a password.
+            Some((who, _)) if who.contains("://") => return Err(NoNats::Form),
             Some((who, servers)) => (credentials(who), servers),
         };
         let named = servers.trim_end_matches('/').split(',');
@@ -159,6 +161,7 @@ mod tests {
     fn what_names_no_server_is_told() {
         let refused = |url: &str| NatsPlace::parse(url, None).expect_err(url);
         assert_eq!((refused("http://h"), refused("h")), (NoNats::Form, NoNats::Form));
+        assert_eq!(refused("nats://u:p@one:4222,nats://u:p@two:4222"), NoNats::Form);
         assert_eq!(refused("tls://h"), NoNats::NoTrust);
         for wrong in ["nats://", "nats://h:x", "nats://h:0", "nats://a,,b", "nats://h/x"] {
             assert!(matches!(refused(wrong), NoNats::Server(_)), "{wrong}");
