@@ -63,7 +63,7 @@ pub struct FleetTable {
     batch_wait_ms: u64,
     /// How long an answer is waited for.
     answer_wait_ms: u64,
-    /// Events a second of a backlog while live events come, at the least.
+    /// Events a second by which a backlog becomes smaller while live events come.
     drain_events_per_s: u64,
     /// Event types by their lanes.
     lanes: BTreeMap<String, Vec<String>>,
@@ -94,7 +94,7 @@ impl Default for FleetTable {
             batch_bytes_max: 65_536,
             batch_wait_ms: 10,
             answer_wait_ms: 10_000,
-            drain_events_per_s: 60_000,
+            drain_events_per_s: 30_000,
             lanes: BTreeMap::new(),
             from_fleet: Vec::new(),
             from_stream: "COMMANDS".to_owned(),

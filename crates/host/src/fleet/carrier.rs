@@ -21,7 +21,7 @@ use super::{
     checkpoint::Checkpoint,
     config::FleetConfig,
     follower::Follower,
-    pace::Pace,
+    pace::{Come, Pace},
     state::{FleetState, StreamTold},
 };
 use crate::{
@@ -219,7 +219,8 @@ impl Carrier {
     fn refill(&mut self, now: Duration) -> io::Result<()> {
         let Forwarding { forwarder, lanes, .. } = &mut self.forwarding;
         let mut behind = lanes.iter().filter(|lane| lane.is_behind()).count();
-        let mut left = self.pace.allows(now, self.follower.log_end());
+        let come = Come { end: self.follower.log_end(), offered: self.follower.offered() };
+        let mut left = self.pace.allows(now, come);
         let mut refilled = Ok(());
         for (at, lane) in lanes.iter_mut().enumerate() {
             if lane.is_behind() {

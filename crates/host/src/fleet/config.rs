@@ -120,7 +120,7 @@ pub struct FleetConfig {
     pub batch_wait_max: Duration,
     /// How long the answer to a batch is waited for.
     pub answer_wait_max: Duration,
-    /// Events a second that a backlog is drained with while live events come, at the least (twice as many as come).
+    /// Events a second by which a backlog becomes smaller while live events come.
     pub drain_events_per_s: u64,
 }
 

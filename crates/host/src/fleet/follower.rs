@@ -75,18 +75,24 @@ pub struct Follower {
     /// Behind the last record that was looked at, or told to be missing.
     expected: Position,
     selection: Selection,
+    offered: u64,
 }
 
 impl Follower {
     /// Begins at a place, which may be gone.
     pub fn new(log: EventLogReader, from: Position, selection: Selection) -> Self {
         let cursor = log.cursor(from);
-        Self { log, cursor, expected: from, selection }
+        Self { log, cursor, expected: from, selection, offered: 0 }
     }
 
     /// Behind the last record of the log.
     pub fn log_end(&self) -> Position {
         self.log.end()
+    }
+
+    /// Events that lanes were offered.
+    pub fn offered(&self) -> u64 {
+        self.offered
     }
 
     /// What is selected.
@@ -113,6 +119,7 @@ impl Follower {
             Self::miss(&mut self.expected, record.position, lanes);
             self.expected = Position(record.position.0 + 1);
             if let Some(lane) = self.selection.lane_of(&record) {
+                self.offered += 1;
                 let bytes = lanes[lane].offer(&record);
                 if bytes > 0 {
                     grown(lane, bytes);

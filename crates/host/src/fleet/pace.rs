@@ -11,18 +11,25 @@ const LIVE_EVENTS_LEAST: u64 = 10;
 const SECOND: Duration = Duration::from_secs(1);
 /// The last second is known to so much.
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-/// A pace that is below what comes in would never reach the present: it is so many times that at the least.
-const TIMES_LIVE: u64 = 2;
 /// What was not read within so long is not made good: a backlog is read evenly, not in bursts.
 const BURST_MAX: Duration = Duration::from_millis(50);
+
+/// Where a node's events are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Come {
+    /// Behind the last record of the event log.
+    pub end: Position,
+    /// Events that the lanes were offered since the start, those of the log's past among them.
+    pub offered: u64,
+}
 
 /// The pace of a node's lanes together.
 #[derive(Debug)]
 pub struct Pace {
-    /// Events a second beside live ones, at the least.
-    least_per_s: u64,
-    /// Where the log's end was, each [`COUNT_EVERY`] of the last second.
-    ends: VecDeque<(Duration, Position)>,
+    /// By so many events a second a backlog becomes smaller beside live ones.
+    drain_per_s: u64,
+    /// What had come each [`COUNT_EVERY`] of the last second.
+    counts: VecDeque<(Duration, Come)>,
     /// Events that may be read, as of this time.
     left: f64,
     at: Duration,
@@ -31,19 +38,19 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of a backlog that is read by so many events a second at the least while live events come.
-    pub fn new(least_per_s: u64) -> Self {
-        Self { least_per_s, ends: VecDeque::new(), left: 0.0, at: Duration::ZERO, per_s: None }
+    /// Of a backlog that becomes smaller by so many events a second while live events come: what comes in for the lanes meanwhile waits behind it, and is read besides.
+    pub fn new(drain_per_s: u64) -> Self {
+        Self { drain_per_s, counts: VecDeque::new(), left: 0.0, at: Duration::ZERO, per_s: None }
     }
 
-    /// Events a second; `None`: as fast as it goes.
+    /// Events a second that are read; `None`: as fast as it goes.
     pub fn per_s(&self) -> Option<u64> {
         self.per_s
     }
 
-    /// How many events of the backlog may be read now, while the log ends here. Times ascend.
-    pub fn allows(&mut self, now: Duration, end: Position) -> usize {
-        self.per_s = self.counts(now, end);
+    /// How many events of the backlog may be read now, when so much has come. Times ascend.
+    pub fn allows(&mut self, now: Duration, come: Come) -> usize {
+        self.per_s = self.counts(now, come);
         let passed = now.saturating_sub(self.at);
         self.at = now;
         let Some(per_s) = self.per_s else {
@@ -63,21 +70,22 @@ impl Pace {
     }
 
     /// The pace beside what has come within the last second.
-    fn counts(&mut self, now: Duration, end: Position) -> Option<u64> {
-        while self.ends.front().is_some_and(|(at, _)| *at + SECOND < now) {
-            self.ends.pop_front();
+    fn counts(&mut self, now: Duration, come: Come) -> Option<u64> {
+        while self.counts.front().is_some_and(|(at, _)| *at + SECOND < now) {
+            self.counts.pop_front();
         }
-        if self.ends.back().is_none_or(|(at, _)| *at + COUNT_EVERY <= now) {
-            self.ends.push_back((now, end));
+        if self.counts.back().is_none_or(|(at, _)| *at + COUNT_EVERY <= now) {
+            self.counts.push_back((now, come));
         }
-        let (since, from) = *self.ends.front().expect("one was put there, or is younger than a second");
-        let events = end.0.saturating_sub(from.0);
-        if events < LIVE_EVENTS_LEAST {
+        let (since, before) = *self.counts.front().expect("one was put there, or is younger than a second");
+        let live = come.end.0.saturating_sub(before.end.0);
+        if live < LIVE_EVENTS_LEAST {
             return None;
         }
+        // What is offered of the log's past was waiting already.
+        let of_lanes = come.offered.saturating_sub(before.offered).min(live);
         let within = now.saturating_sub(since).max(COUNT_EVERY);
-        let live_per_s = events as f64 / within.as_secs_f64();
-        Some(self.least_per_s.max((live_per_s * TIMES_LIVE as f64) as u64))
+        Some(self.drain_per_s + (of_lanes as f64 / within.as_secs_f64()) as u64)
     }
 }
 
@@ -85,58 +93,94 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const LEAST_PER_S: u64 = 60_000;
+    const DRAIN_PER_S: u64 = 30_000;
 
-    /// Reads what it may each 5 ms for so long, while so many live events come a second; gives how many were read.
-    fn reads(pace: &mut Pace, from_ms: u64, for_ms: u64, live_per_s: u64, end: &mut f64) -> u64 {
-        let mut read = 0;
-        for ms in (from_ms..from_ms + for_ms).step_by(5) {
-            *end += live_per_s as f64 * 0.005;
-            // There is no more than this in a turn.
-            let events = pace.allows(Duration::from_millis(ms), Position(*end as u64)).min(4_000);
-            pace.read(events);
-            read += events as u64;
+    /// A node: what comes there, and what waits.
+    struct Node {
+        pace: Pace,
+        ms: u64,
+        /// Events in the log, those of them that were offered, and those that wait.
+        end: f64,
+        offered: f64,
+        waiting: f64,
+    }
+
+    impl Node {
+        fn new(waiting: f64) -> Self {
+            Self { pace: Pace::new(DRAIN_PER_S), ms: 0, end: 0.0, offered: 0.0, waiting }
         }
-        read
+
+        /// For so long events come, so many of the lanes and of others a second; gives how many were read.
+        fn runs(&mut self, for_ms: u64, live_per_s: f64, others_per_s: f64) -> u64 {
+            let mut read = 0;
+            for _ in (0..for_ms).step_by(5) {
+                self.ms += 5;
+                self.end += (live_per_s + others_per_s) * 0.005;
+                self.offered += live_per_s * 0.005;
+                self.waiting += live_per_s * 0.005;
+                let come = Come { end: Position(self.end as u64), offered: self.offered as u64 };
+                // There is no more than this in a turn.
+                let events = self.pace.allows(Duration::from_millis(self.ms), come).min(4_000).min(self.waiting as usize);
+                self.pace.read(events);
+                self.waiting -= events as f64;
+                read += events as u64;
+            }
+            read
+        }
     }
 
     #[test]
     fn a_backlog_alone_is_read_as_fast_as_it_goes() {
-        let (mut pace, mut end) = (Pace::new(LEAST_PER_S), 1_000_000.0);
+        let mut node = Node::new(1e9);
         // A heartbeat is no traffic.
-        assert_eq!(reads(&mut pace, 0, 5_000, 5, &mut end), 1_000 * 4_000);
-        assert_eq!(pace.per_s(), None);
+        assert_eq!(node.runs(5_000, 5.0, 0.0), 1_000 * 4_000);
+        assert_eq!(node.pace.per_s(), None);
     }
 
     #[test]
-    fn beside_live_events_it_has_its_pace_which_is_over_a_second_behind_them() {
-        let (mut pace, mut end) = (Pace::new(LEAST_PER_S), 0.0);
-        reads(&mut pace, 0, 1_000, 1_000, &mut end);
-        let read = reads(&mut pace, 1_000, 10_000, 1_000, &mut end);
-        assert!((595_000..=605_000).contains(&read), "{read} in 10 s");
-        assert_eq!(pace.per_s(), Some(LEAST_PER_S));
-        reads(&mut pace, 11_000, 1_200, 0, &mut end);
-        assert_eq!(pace.per_s(), None);
-        assert_eq!(reads(&mut pace, 12_200, 1_000, 0, &mut end), 200 * 4_000);
+    fn a_backlog_becomes_smaller_by_its_pace_whatever_comes_beside_it() {
+        for (live_per_s, others_per_s) in [(1_000.0, 0.0), (100_000.0, 0.0), (0.0, 200_000.0), (30_000.0, 5_000.0)] {
+            let mut node = Node::new(1e9);
+            node.runs(1_000, live_per_s, others_per_s);
+            let before = node.waiting;
+            node.runs(10_000, live_per_s, others_per_s);
+            let drained = before - node.waiting;
+            assert!((294_000.0..=306_000.0).contains(&drained), "{drained} in 10 s beside {live_per_s} and {others_per_s}/s");
+        }
     }
 
     #[test]
-    fn what_comes_faster_than_the_pace_makes_it_faster_so_that_the_present_is_reached() {
-        let (mut pace, mut end) = (Pace::new(LEAST_PER_S), 0.0);
-        reads(&mut pace, 0, 2_000, 100_000, &mut end);
-        let read = reads(&mut pace, 2_000, 10_000, 100_000, &mut end);
-        assert!((1_900_000..=2_200_000).contains(&read), "{read} in 10 s beside 1,000,000 that came");
+    fn what_came_long_ago_and_is_looked_at_only_now_makes_it_no_faster() {
+        let mut node = Node::new(1e9);
+        node.runs(1_000, 1_000.0, 0.0);
+        let before = node.waiting;
+        for _ in 0..200 {
+            node.offered += 4_096.0;
+            node.runs(5, 1_000.0, 0.0);
+        }
+        let drained = before - node.waiting;
+        assert!((29_000.0..=31_000.0).contains(&drained), "{drained} in a second");
+    }
+
+    #[test]
+    fn its_pace_is_over_a_second_behind_the_last_live_events() {
+        let mut node = Node::new(1e9);
+        node.runs(3_000, 1_000.0, 0.0);
+        assert_eq!(node.pace.per_s(), Some(DRAIN_PER_S + 1_000));
+        node.runs(1_200, 0.0, 0.0);
+        assert_eq!(node.pace.per_s(), None);
+        assert_eq!(node.runs(1_000, 0.0, 0.0), 200 * 4_000);
     }
 
     #[test]
     fn what_was_not_read_in_time_makes_no_burst() {
-        let (mut pace, mut end) = (Pace::new(LEAST_PER_S), 0.0);
-        reads(&mut pace, 0, 1_000, 1_000, &mut end);
+        let mut node = Node::new(1e9);
+        node.runs(1_000, 1_000.0, 0.0);
         // The link was away for a while, with live events.
+        let come = |ms: u64| Come { end: Position(ms), offered: ms };
         for ms in (1_000..9_000).step_by(100) {
-            end += 100.0;
-            pace.allows(Duration::from_millis(ms), Position(end as u64));
+            node.pace.allows(Duration::from_millis(ms), come(ms));
         }
-        assert!(pace.allows(Duration::from_millis(9_000), Position(end as u64)) <= 3_000);
+        assert!(node.pace.allows(Duration::from_millis(9_000), come(9_000)) <= 1_550);
     }
 }

@@ -13,8 +13,8 @@ use crate::{
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// How long an answer is waited for: a change of leaders takes 4 to 10 s.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// Events a second that what waits is handed on with while live events come: as to a fleet by default.
-const DRAIN_EVENTS_PER_S: u64 = 60_000;
+/// Events a second by which what waits becomes smaller while live events come: as to a fleet by default.
+const DRAIN_EVENTS_PER_S: u64 = 30_000;
 /// How long the servers wait for a node's acknowledgement before they bring a message again: it acknowledges as soon as its event log has it.
 const ACK_WAIT: Duration = Duration::from_secs(2);
 /// The one lane of a node.
