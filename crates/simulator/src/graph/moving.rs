@@ -3,10 +3,15 @@
 //!
 //! An edge without a pair that is killed loses what it holds in memory, moves or not; so an edge is killed only while it holds nothing of the operator but what its database has, which is at each step of a move. What is
 //! promised: at no instant is the operator at work on both edges; each event is processed by exactly one of them, in order, with the state of all before.
+//!
+//! The office may be a pair ([`protection`]): then its leader dies at any instant at which its Backup may lead, whatever it holds. Another operator stays there all the time, and takes each event of its own once, in order.
 
+mod calm;
 mod command;
+mod database;
 mod office;
 mod press;
+mod protection;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +19,12 @@ use std::collections::BTreeMap;
 
 use bodkin_broker::{
     Incarnation,
-    graph::{Event, Inputs, Operator, handover::Handover},
+    graph::{Event, Inputs, Operator},
 };
 use bodkin_operators::{catalogue::KINDS, file};
 
 use self::{command::Command, office::Office, press::Press};
-use super::{Broken, GraphViolation};
+use super::{Broken, GraphViolation, link::Fetching};
 use crate::random::Random;
 
 /// Events of which the operator makes the mean.
@@ -38,6 +43,14 @@ pub enum MoveFlaw {
     HoldsNothing,
     /// What goes with the operator is not kept in the database.
     KeepsNothing,
+    /// A pair keeps no version before: a Backup with a checkpoint of that one begins anew.
+    ForgetsTheVersionBefore,
+    /// A pair begins a change while its Backup may have the version before the last one.
+    DoesNotWait,
+    /// A Backup that joins may lead as soon as it has what it was given, and not what was answered without it meanwhile.
+    CountsTooEarly,
+    /// The first checkpoint behind a move does not say what was taken where the operator was.
+    LeavesOutTaken,
 }
 
 /// What a run has seen.
@@ -59,6 +72,14 @@ pub struct MoveTally {
     pub kills_with_handover: u64,
     /// Events that were passed over because they had been taken on the other edge.
     pub passed_over: u64,
+    /// Leaders of a pair that died.
+    pub crashes: u64,
+    /// Of these, before the Backup had the version to come, between that and its checkpoint, and behind both while what is kept besides was there.
+    pub crashes_before: u64,
+    /// See above.
+    pub crashes_between: u64,
+    /// See above.
+    pub crashes_behind: u64,
 }
 
 /// An edge of the two.
@@ -68,30 +89,15 @@ enum Place {
     Office,
 }
 
-/// What an edge keeps.
-#[derive(Clone, Debug)]
-struct Database {
-    /// Where its version of the file has the operator.
-    runs: Place,
-    given: Option<Vec<u8>>,
-    taken: Option<Vec<u8>>,
-}
-
-impl Database {
-    fn new() -> Self {
-        Self { runs: Place::Press, given: None, taken: None }
-    }
-}
-
 fn operator() -> Box<dyn Operator> {
     let file = file::parse(GRAPH, KINDS, |name| Ok(name.to_owned())).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     file.recipes[0].make(None).expect("it needs no key").operator
 }
 
-/// An operator with the state that goes with it.
-fn operator_of(handover: &Handover) -> Box<dyn Operator> {
+/// An operator with the state that goes with it, or that a checkpoint has.
+fn operator_with(state: &[u8]) -> Box<dyn Operator> {
     let mut operator = operator();
-    operator.restore(&handover.state).expect("it is its state");
+    operator.restore(state).expect("it is its state");
     operator
 }
 
@@ -105,6 +111,8 @@ fn state_of(operator: &dyn Operator) -> Vec<u8> {
 #[derive(Default)]
 struct Results {
     means: BTreeMap<u64, f64>,
+    /// In a pair what the leader before has made is made again, with the same name.
+    may_repeat: bool,
 }
 
 impl Results {
@@ -115,7 +123,7 @@ impl Results {
         let mut out = Vec::new();
         operator.run(&Inputs::new(&events, &[1]), &mut out).map_err(|fault| fault.to_string())?;
         let mean = f64::from_le_bytes(out[..8].try_into().map_err(|_| "a mean has eight bytes".to_owned())?);
-        if self.means.insert(number, mean).is_some() {
+        if self.means.insert(number, mean).is_some() && !self.may_repeat {
             return Err(format!("event {number} is processed twice"));
         }
         let first = number.saturating_sub(WINDOW - 1).max(1);
@@ -141,22 +149,24 @@ struct World {
 }
 
 impl World {
-    fn new(flaw: Option<MoveFlaw>) -> Self {
+    fn new(fetching: Fetching, flaw: Option<MoveFlaw>) -> Self {
+        let is_pair = fetching == Fetching::Pair;
         Self {
             tally: MoveTally::default(),
             flaw,
             now: 1,
             press: Press::new(),
-            office: Office::new(),
+            office: Office::new(is_pair),
             command: Command::default(),
-            results: Results::default(),
+            results: Results { may_repeat: is_pair, ..Results::default() },
             numbers: BTreeMap::new(),
         }
     }
 
     fn act(&mut self, random: &mut Random) -> Result<(), Broken> {
         self.now += 1 + random.below(10);
-        match random.below(20) {
+        let kinds = if self.office.protection.is_some() { 36 } else { 20 };
+        match random.below(kinds) {
             0..=4 => self.publish()?,
             5..=7 => self.work(random.below(5)),
             8..=10 => self.bring()?,
@@ -167,6 +177,15 @@ impl World {
             16 if random.chance(1, 3) => self.kill_office(),
             17 if random.chance(1, 3) => self.kill_press()?,
             18 if random.chance(1, 8) => self.command_dies()?,
+            20..=21 => self.publish_load(),
+            22..=23 => self.take_loads(random.below(4))?,
+            24..=25 => self.bring_to_backup(random.below(4)),
+            26..=27 => self.hear_backup(random.below(4)),
+            28..=29 => self.send_checkpoint(),
+            30 => self.note_at_work(),
+            31 if random.chance(1, 4) => self.backup_changes(random.chance(1, 2)),
+            32 if random.chance(1, 3) => self.crash()?,
+            33..=35 if self.office.is_changing() && random.chance(1, 2) => self.crash()?,
             _ => self.next_step()?,
         }
         self.check()
@@ -189,6 +208,7 @@ impl World {
             self.bring()?;
             self.take(u64::MAX)?;
             self.hear();
+            self.settle_pair()?;
             if self.command.is_under_way() {
                 self.next_step()?;
             }
@@ -198,19 +218,19 @@ impl World {
         if made != published {
             return Err(format!("{made} results of {published} events"));
         }
-        Ok(())
+        self.office.calm.check_end()
     }
 }
 
 /// Runs two edges for so many steps, and then until nothing is left to be done.
-pub fn run(seed: u64, steps: u32) -> Result<MoveTally, GraphViolation> {
-    run_with(seed, steps, None)
+pub fn run(seed: u64, steps: u32, fetching: Fetching) -> Result<MoveTally, GraphViolation> {
+    run_with(seed, steps, fetching, None)
 }
 
 /// The same with edges that do something wrong, which is to be found.
-pub fn run_with(seed: u64, steps: u32, flaw: Option<MoveFlaw>) -> Result<MoveTally, GraphViolation> {
+pub fn run_with(seed: u64, steps: u32, fetching: Fetching, flaw: Option<MoveFlaw>) -> Result<MoveTally, GraphViolation> {
     let mut random = Random::new(seed);
-    let mut world = World::new(flaw);
+    let mut world = World::new(fetching, flaw);
     for step in 0..steps {
         world.act(&mut random).map_err(|what| GraphViolation { seed, step, what })?;
     }

@@ -5,7 +5,7 @@ use bodkin_broker::graph::{
     placement::EdgeId,
 };
 
-use super::{Database, MoveFlaw, Place, World, press::PUBLISHER, state_of};
+use super::{MoveFlaw, Place, World, office::Waits, press::PUBLISHER, state_of};
 use crate::graph::Broken;
 
 const EDGES: usize = 2;
@@ -48,7 +48,7 @@ impl World {
 
     /// The command dies. What is prepared and not committed is let go behind its time; the same command is given again.
     pub(super) fn command_dies(&mut self) -> Result<(), Broken> {
-        if !self.command.is_under_way() {
+        if !self.command.is_under_way() || self.office.waits.is_some() {
             return Ok(());
         }
         let (to, is_committed) = self.direction();
@@ -58,6 +58,7 @@ impl World {
             return Ok(());
         }
         self.tally.died_before += 1;
+        self.office.is_held_up = false;
         match to {
             Place::Office => {
                 self.press_goes_on()?;
@@ -70,6 +71,26 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// The edge that was asked is another one now: the command asks again, and by that finds out what holds.
+    pub(super) fn command_is_interrupted(&mut self) {
+        if let Some((_, Waits::Gives)) = self.office.waits.take() {
+            self.command.step = Step::Plan;
+        }
+    }
+
+    /// What the command waited for at the office is done.
+    pub(super) fn command_goes_on(&mut self) {
+        self.command.step = match self.command.step {
+            Step::Commit => Step::Finish,
+            Step::Finish => Step::AtWork,
+            Step::Forget => {
+                self.tally.moves += 1;
+                Step::Plan
+            }
+            other => other,
+        };
     }
 
     /// The graph that runs at the press goes on with what it has held.
@@ -87,6 +108,10 @@ impl World {
 
     /// The next step, if what it waits for is there.
     pub(super) fn next_step(&mut self) -> Result<(), Broken> {
+        if self.office.waits.is_some() {
+            self.proceed();
+            return Ok(());
+        }
         let (to, is_committed) = self.direction();
         match self.command.step {
             Step::Plan if is_committed => self.command.step = Step::Finish,
@@ -95,13 +120,16 @@ impl World {
             Step::Commit => self.commit(to)?,
             Step::Finish => self.finish(to)?,
             Step::AtWork => {
-                self.office.database.taken = None;
+                if self.office.protection.is_none() {
+                    self.office.database = self.office.database.is_at_work(self.office.database.runs);
+                }
                 self.command.step = Step::Forget;
             }
             Step::Forget => {
-                (self.press.database.given, self.office.database.given) = (None, None);
-                self.tally.moves += 1;
-                self.command.step = Step::Plan;
+                self.press.database.given = None;
+                let change = self.office.write(self.office.database.was_taken());
+                self.office.waits = Some((change, Waits::Forgets));
+                self.proceed();
             }
         }
         Ok(())
@@ -111,7 +139,9 @@ impl World {
     fn prepare(&mut self, to: Place) {
         match to {
             Place::Office if self.flaw == Some(MoveFlaw::SubscribesLate) => self.command.step = Step::Commit,
+            Place::Office if !self.may_change() => {}
             Place::Office => {
+                self.office.is_held_up = self.office.protection.is_some();
                 self.hear_press();
                 if self.office.is_connected && self.press.subscription.is_some() {
                     self.command.step = Step::Commit;
@@ -127,6 +157,12 @@ impl World {
         }
     }
 
+    /// Whether the office may begin another change: a Backup has the version that runs.
+    fn may_change(&self) -> bool {
+        let does_not_wait = self.flaw == Some(MoveFlaw::DoesNotWait) || self.office.protection.is_none();
+        does_not_wait || self.office.database.is_settled()
+    }
+
     /// The operator is given: one transaction.
     fn commit(&mut self, to: Place) -> Result<(), Broken> {
         let (operator, taken, from) = match to {
@@ -137,8 +173,9 @@ impl World {
                 }
                 let taken =
                     SourceTaken { source: "A".to_owned(), publisher: PUBLISHER, incarnation: self.press.run, through: self.press.taken };
-                (self.press.operator.take(), vec![taken], "press")
+                (&self.press.operator, vec![taken], "press")
             }
+            Place::Press if !self.may_change() => return Ok(()),
             Place::Press => {
                 let taken = self.office.taken().map(|taken| SourceTaken {
                     source: "A".to_owned(),
@@ -146,31 +183,32 @@ impl World {
                     incarnation: taken.incarnation,
                     through: taken.through,
                 });
-                (None, taken.collect(), "office")
+                (&self.office.operator, taken.collect(), "office")
             }
         };
-        let operator = operator.or_else(|| self.office.operator.take()).ok_or("there is no operator to be given")?;
+        let operator = operator.as_deref().ok_or("there is no operator to be given")?;
         let given = Handover {
             digest: 1,
             operator: "mean".to_owned(),
             from: from.to_owned(),
-            state: state_of(&*operator),
+            state: state_of(operator),
             inputs: Vec::new(),
             taken,
         };
-        let database = Database { runs: to, given: Some(given.encode()), taken: None };
         match to {
             Place::Office => {
-                self.press.database = database;
+                self.press.database = self.press.database.gives(to, given.encode()).is_at_work(to);
                 // What is held here is for an operator that is elsewhere now.
-                (self.press.is_held_up, self.press.held) = (false, Default::default());
+                (self.press.operator, self.press.is_held_up, self.press.held) = (None, false, Default::default());
+                self.command.step = Step::Finish;
             }
             Place::Press => {
-                self.office.database = database;
-                self.office_leaves();
+                self.office.is_held_up = true;
+                let change = self.office.write(self.office.database.gives(to, given.encode()));
+                self.office.waits = Some((change, Waits::Gives));
+                self.proceed();
             }
         }
-        self.command.step = Step::Finish;
         Ok(())
     }
 
@@ -191,13 +229,19 @@ impl World {
             // It is there already: the command was given again.
             Place::Office if self.office.database.runs == Place::Office && self.office.operator.is_some() => {}
             Place::Office => {
+                if !self.may_change() {
+                    return Ok(());
+                }
                 // One that has lost what it had prepared prepares it again.
                 if !self.office.is_hearing && self.flaw != Some(MoveFlaw::SubscribesLate) {
+                    self.office.is_held_up = self.office.protection.is_some();
                     self.hear_press();
                     return Ok(());
                 }
-                self.office.database = Database { runs: Place::Office, given: None, taken: Some(arrived.encode()) };
-                self.office_begins(&arrived);
+                let change = self.office.write(self.office.database.takes(to, arrived.encode()));
+                self.office.waits = Some((change, Waits::Takes(arrived)));
+                self.proceed();
+                return Ok(());
             }
             Place::Press if self.press.operator.is_some() => {}
             Place::Press => self.press_takes(&arrived)?,

@@ -17,17 +17,40 @@ use bodkin_broker::{
 };
 
 use super::{
-    Database, MoveFlaw, World, operator_of,
+    MoveFlaw, Place, World,
+    calm::Calm,
+    database::Database,
+    operator_with,
     press::{EPOCH, PUBLISHER, Said, at},
+    protection::Protection,
 };
 use crate::graph::Broken;
 
 const FOR_EVER: Duration = Duration::from_secs(1_000);
 const CONFIG: SubscriberConfig = SubscriberConfig { acknowledge_every: u32::MAX, acknowledge_after: FOR_EVER, window: 64, streams_max: 4 };
 
-/// Its process, and its database.
+/// A change of the database that a step waits for.
+pub(super) enum Waits {
+    /// The operator goes.
+    Gives,
+    /// It comes, with this.
+    Takes(Handover),
+    /// What has gone is known to be there.
+    Forgets,
+}
+
+/// Its process, or that of its leader, and its database.
 pub(super) struct Office {
     pub database: Database,
+    /// What runs: the database may be ahead of it.
+    pub version: Place,
+    /// Its number, and what begins behind it.
+    pub waits: Option<(u64, Waits)>,
+    /// Nothing is taken in.
+    pub is_held_up: bool,
+    /// In a pair.
+    pub protection: Option<Protection>,
+    pub calm: Calm,
     pub operator: Option<Box<dyn Operator>>,
     pub carried: Carried,
     /// It hears the press, whether the operator is here or is to come.
@@ -42,11 +65,16 @@ pub(super) struct Office {
 }
 
 impl Office {
-    pub fn new() -> Self {
+    pub fn new(is_pair: bool) -> Self {
         let mut subscriber = Subscriber::new(CONFIG);
         let topic = subscriber.subscribe(Some(0), Beginning::Present);
         Self {
             database: Database::new(),
+            version: Place::Press,
+            waits: None,
+            is_held_up: false,
+            protection: is_pair.then(|| Protection::new(Place::Press, 0)),
+            calm: Calm::default(),
             operator: None,
             carried: Carried::default(),
             is_hearing: false,
@@ -63,6 +91,20 @@ impl Office {
     /// Whether nothing is on its way to the operator, where that is here.
     pub fn has_all_of(&self, _last: Sequence) -> bool {
         self.inbox.is_empty() && self.arriving.is_empty()
+    }
+
+    /// That of the next leader of a pair, which has nothing but its database yet.
+    pub fn led_next(database: Database, calm: Calm) -> Self {
+        Self { version: database.runs, database, calm, ..Self::new(true) }
+    }
+
+    /// Nobody needs these any more here.
+    pub fn acknowledge(&mut self, incarnation: Incarnation, through: Sequence) {
+        let known = self.acknowledged.entry(incarnation).or_insert(through);
+        *known = through.max(*known);
+        if self.is_connected {
+            self.says.push(Said::Delivered(incarnation, through));
+        }
     }
 
     /// The last event of each run that was taken, as the handover has it.
@@ -130,25 +172,27 @@ impl World {
         Ok(())
     }
 
-    /// The operator takes what has come, and what is taken is acknowledged.
+    /// The operator takes what has come, and what is taken is acknowledged when it is safe.
     pub(super) fn take(&mut self, most: u64) -> Result<(), Broken> {
+        if self.office.is_held_up {
+            return Ok(());
+        }
         let count = self.office.inbox.len().min(usize::try_from(most).unwrap_or(usize::MAX));
         for header in self.office.inbox.drain(..count).collect::<Vec<_>>() {
             let publisher = origin::arrived(EdgeId::of(0), 2, header.publisher).map_err(|error| error.to_string())?;
             let event = Taken { supplier: SupplierId::of(0), publisher, incarnation: header.incarnation, through: header.sequence };
-            let Some(operator) = &mut self.office.operator else { continue };
-            if self.office.carried.has(&event) {
-                self.tally.passed_over += 1;
-            } else {
-                self.office.carried.take(&event);
+            let Office { operator: Some(operator), carried, protection, .. } = &mut self.office else { continue };
+            let came = carried.arrive(protection.as_mut().map(|protection| &mut protection.cover), at(self.now), &event);
+            if came.is_new {
                 self.results.process(&mut **operator, self.numbers[&(header.incarnation, header.sequence.0)])?;
+            } else {
+                self.tally.passed_over += 1;
             }
-            let known = self.office.acknowledged.entry(header.incarnation).or_insert(header.sequence);
-            *known = header.sequence.max(*known);
-            if self.office.is_connected {
-                self.office.says.push(Said::Delivered(header.incarnation, header.sequence));
+            if came.is_safe {
+                self.office.acknowledge(header.incarnation, header.sequence);
             }
         }
+        self.let_go();
         Ok(())
     }
 
@@ -164,14 +208,18 @@ impl World {
     pub(super) fn office_begins(&mut self, handover: &Handover) {
         self.renew();
         let office = &mut self.office;
-        (office.operator, office.carried, office.is_hearing) = (Some(operator_of(handover)), Carried::default(), true);
+        (office.operator, office.carried, office.is_hearing) = (Some(operator_with(&handover.state)), Carried::default(), true);
         if self.flaw == Some(MoveFlaw::ForgetsTaken) {
             return;
         }
         for taken in &handover.taken {
             let supplier = SupplierId::of(0);
             let (publisher, incarnation, through) = (taken.publisher, taken.incarnation, taken.through);
-            office.carried.pass_over(&Taken { supplier, publisher, incarnation, through });
+            let taken = Taken { supplier, publisher, incarnation, through };
+            office.carried.pass_over(&taken);
+            if let Some(protection) = office.protection.as_mut().filter(|_| self.flaw != Some(MoveFlaw::LeavesOutTaken)) {
+                protection.cover.inherit(&[taken]);
+            }
         }
     }
 
@@ -191,7 +239,7 @@ impl World {
     /// The office is killed, if it holds nothing that its database has not.
     pub(super) fn kill_office(&mut self) {
         let is_safe = self.office.operator.is_none() || self.office.database.taken.is_some();
-        if !is_safe {
+        if !is_safe || self.office.protection.is_some() {
             return;
         }
         self.cut();
@@ -201,7 +249,7 @@ impl World {
         self.tally.kills_with_handover += u64::from(has_handover);
         let taken = database.taken.clone();
         // The press waits for what it keeps for the office.
-        self.office = Office { database, is_hearing: taken.is_some(), ..Office::new() };
+        self.office = Office { version: database.runs, database, is_hearing: taken.is_some(), ..Office::new(false) };
         if let Some(handover) = taken.as_deref().and_then(|bytes| Handover::decode(bytes).ok()) {
             self.office_begins(&handover);
         }

@@ -9,7 +9,7 @@ use bodkin_broker::{
     wire::{EventHeader, Flags, Watermark},
 };
 
-use super::{Database, MoveFlaw, Place, World, operator, operator_of};
+use super::{MoveFlaw, World, database::Database, operator, operator_with};
 use crate::graph::{
     Broken,
     leader::{TOPICS, terms},
@@ -171,8 +171,8 @@ impl World {
 
     /// The press takes the operator, with what has come with it.
     pub(super) fn press_takes(&mut self, handover: &Handover) -> Result<(), Broken> {
-        self.press.database = Database { runs: Place::Press, given: None, taken: None };
-        let mut operator = operator_of(handover);
+        self.press.database = Database::new();
+        let mut operator = operator_with(&handover.state);
         let taken = handover.taken.iter().filter(|taken| taken.incarnation == self.press.run && taken.publisher == PUBLISHER);
         let through = taken.map(|taken| taken.through).max().unwrap_or(Sequence(0));
         for sequence in std::mem::take(&mut self.press.held) {
