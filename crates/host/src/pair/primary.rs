@@ -150,6 +150,8 @@ pub struct Primary {
     /// Those that the Backup has, and those that it has when its copy is whole.
     replicated: u64,
     given: u64,
+    /// The last operation that may have been answered without a Backup that has joined: it may not lead before it has that one, too.
+    answered_alone: Option<u64>,
     copies: u64,
     /// Since when the Backup owes an acknowledgement.
     owed_since: Option<Instant>,
@@ -187,6 +189,7 @@ impl Primary {
             next_number: None,
             replicated: 0,
             given: 0,
+            answered_alone: None,
             copies: 0,
             owed_since: None,
             timed: None,
@@ -273,7 +276,7 @@ impl Primary {
             tracing::info!(why, "the replica channel has ended");
             self.pair.channel_ended(self.serial);
         }
-        self.session = Session::None;
+        (self.session, self.answered_alone) = (Session::None, None);
         if let Some((_, first)) = self.records.front() {
             self.lack.note(*first);
         }
@@ -476,6 +479,7 @@ impl Primary {
     pub fn replicated(&mut self, number: u64) {
         self.replicated = self.replicated.max(number);
         self.settle();
+        self.tell_in_sync();
     }
 
     /// Whether a change waits to be answered.
@@ -489,8 +493,16 @@ impl Primary {
         // The member says so too, when it is asked: until then nothing may be answered that the Backup has not.
         self.protection = Protection::Unsettled;
         self.replicated = self.replicated.max(self.given);
-        self.pair.backup_in_sync(self.epoch);
+        self.answered_alone = Some(self.committed);
+        self.tell_in_sync();
         BackupStanding::Settling
+    }
+
+    /// The member hears that the Backup has everything when it has what was answered while it was given the rest, too.
+    fn tell_in_sync(&mut self) {
+        if self.answered_alone.take_if(|answered| *answered <= self.replicated).is_some() {
+            self.pair.backup_in_sync(self.epoch);
+        }
     }
 
     /// The replica channel's connection.

@@ -95,6 +95,10 @@ pub(super) struct Leader {
     control_replicated: u64,
     /// What the partner has when its snapshot is whole.
     control_given: u64,
+    /// The last commit that was taken when it had what it was given: it may have been answered without it.
+    answered_alone: Option<u64>,
+    /// The last commit that was taken.
+    committed: u64,
     /// The last piece of work was a replica: the next one belongs to its batch.
     is_in_batch: bool,
     /// It has what its Backup kept, or led before.
@@ -150,6 +154,8 @@ impl Leader {
             commits: VecDeque::new(),
             control_replicated: 0,
             control_given: 0,
+            answered_alone: None,
+            committed: 0,
             is_in_batch: false,
             is_warm: false,
             statements: Vec::new(),
@@ -227,7 +233,7 @@ impl Leader {
 
     /// The link to the Backup is gone, or counts for nothing any more.
     pub fn lose_session(&mut self, here: Here<'_>, effects: &mut Effects) {
-        self.session = Session::None;
+        (self.session, self.answered_alone) = (Session::None, None);
         self.statements.push(Statement::BackupOut);
         if self.protection == Protection::Protected {
             self.protection = Protection::Unsettled;
@@ -263,8 +269,16 @@ impl Leader {
                 None => self.lose_session(here, effects),
             }
         }
+        self.committed = position;
         self.commits.push_back(Commit { from, request, position, digest });
         self.answer(here, effects);
+    }
+
+    /// The member hears that the Backup has everything when it has what was answered while it was given the rest, too.
+    fn tell_in_sync(&mut self) {
+        if self.answered_alone.take_if(|answered| *answered <= self.control_replicated).is_some() {
+            self.statements.push(Statement::BackupInSync);
+        }
     }
 
     /// Whether this node takes commits.

@@ -13,7 +13,7 @@ use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::*;
 use crate::pair::{
-    Leadership,
+    Leadership, Message,
     links::{LOGGED_SINCE, RECORDS_SINCE},
 };
 
@@ -104,9 +104,39 @@ impl Scene {
         std::iter::repeat_with(|| self.primary.pump(self.now).unwrap()).take(1_000).flatten().next().expect("the copy is short").len()
     }
 
+    /// Whether the member was told, since it was asked last, that the Backup has everything.
+    fn is_told_in_sync(&self) -> bool {
+        let mut told = Vec::new();
+        self.primary.pair.inbox.take(&mut told);
+        told.iter().any(|message| matches!(message, Message::BackupInSync(Epoch(1))))
+    }
+
     fn answered(&self, answer: JoinHandle<bool>) -> bool {
         self.runtime.block_on(answer).unwrap()
     }
+}
+
+#[test]
+fn a_backup_that_has_joined_may_lead_when_it_has_what_was_answered_meanwhile() {
+    let mut scene = Scene::new();
+    scene.connect();
+    scene.primary.protected(Protection::Alone);
+    scene.copy();
+    scene.pump();
+    let (sent, joining) = scene.write();
+    assert_eq!((sent, scene.answered(joining)), (1, true), "the Backup is out: nothing waits for it");
+    // It has all that it was given; what was answered since is on its way to it.
+    scene.primary.caught_up();
+    assert!(!scene.is_told_in_sync(), "it would lead without that change");
+    let (_, behind) = scene.write();
+    scene.primary.replicated(1);
+    assert!(scene.is_told_in_sync() && !scene.is_told_in_sync(), "it has that one, and the next one is not answered");
+    scene.primary.protected(Protection::Protected);
+    scene.primary.replicated(2);
+    assert!(scene.answered(behind));
+
+    scene.primary.lose_session("cut");
+    assert!(!scene.is_told_in_sync());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use bodkin_broker::{
     wire::{ClientFrame, EventHeader, Flags, LinkFrame, Position, Replication},
 };
 
-use super::{Here, Leader, Session, Statement, name_of, number_of};
+use super::{Here, Leader, Session, name_of, number_of};
 use crate::{
     effects::{Effects, Fact},
     network::ProcessId,
@@ -126,13 +126,17 @@ impl Leader {
             Output::Discard { number, through } => link(Replication::Discard { epoch, stream: number, through }),
             Output::Closed { number: Some(number), .. } => link(Replication::StreamClose { epoch, stream: number }),
             Output::Closed { number: None, .. } | Output::Freed { .. } => {}
-            Output::Replicated { operation } => self.control_replicated = self.control_replicated.max(operation),
+            Output::Replicated { operation } => {
+                self.control_replicated = self.control_replicated.max(operation);
+                self.tell_in_sync();
+            }
             Output::CaughtUp => {
                 self.session = Session::Settling;
                 // The member says so too, when it is asked: until then nothing may be answered that the Backup has not.
                 self.protection = Protection::Unsettled;
                 self.control_replicated = self.control_replicated.max(self.control_given);
-                self.statements.push(Statement::BackupInSync);
+                self.answered_alone = Some(self.committed);
+                self.tell_in_sync();
                 self.stand(here, BackupStanding::Settling, effects);
             }
             Output::Covered { stream, through } => {
