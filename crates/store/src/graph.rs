@@ -35,6 +35,13 @@ pub struct GraphMoves {
     pub previous: Option<String>,
 }
 
+impl GraphMoves {
+    /// Whether nothing is kept for another node of a pair that may not know the present version.
+    pub fn is_settled(&self) -> bool {
+        self.taken.is_none() && self.previous.is_none()
+    }
+}
+
 impl Draft<'_> {
     /// The files of all graphs, by name.
     pub fn deployed_graphs(&mut self) -> Result<Vec<String>, OperationError> {

@@ -185,7 +185,7 @@ impl Cover {
         }
     }
 
-    /// Goes on where another node's graph had come to.
+    /// Goes on where another node's graph had come to: that of the leader before, or of the edge that an operator has come from.
     pub fn inherit(&mut self, taken: &[Taken]) {
         for Taken { supplier, publisher, incarnation, through } in
             taken.iter().copied().filter(|taken| self.keeps(taken.supplier)).collect::<Vec<_>>()

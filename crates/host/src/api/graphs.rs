@@ -2,7 +2,7 @@
 
 mod moves;
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
 use bodkin_broker::graph::{Graph, OperatorId, OperatorSpec};
 use bodkin_operators::file::{Fetched, Mistake};
@@ -13,12 +13,19 @@ use super::{Api, list, not_stored};
 use crate::{
     answer::Answer,
     graph::{
-        DeployedGraph, EdgeLink, Gone, GraphCounts, GraphError, Inheritance, Lateness, LinkState, OperatorCounts, note_at_work, parse,
+        DeployError, DeployedGraph, EdgeLink, Gone, GraphCounts, GraphError, Inheritance, Lateness, LinkState, OperatorCounts,
+        note_at_work, parse,
     },
     request::{Method, Request},
     shared,
     topics::Declarer,
 };
+
+/// How long an edge that has a new version waits until that is at work before it says so.
+const AT_WORK_MAX: Duration = Duration::from_secs(1);
+/// How long a change waits until the Backup has what the one before has made.
+const SETTLED_MAX: Duration = Duration::from_secs(3);
+const SETTLED_LOOK: Duration = Duration::from_millis(5);
 
 /// A graph that is to run.
 #[derive(Deserialize)]
@@ -111,11 +118,43 @@ struct NodeView<'g> {
 impl Api {
     /// Answers a request at `graphs`; that the method fits was seen before.
     pub(super) async fn graphs(&self, request: &Request) -> Answer {
+        if let Err(refusal) = self.graphs_are_there().await {
+            return refusal;
+        }
         match request.method {
             Method::Post => self.deploy_graph(request).await,
             Method::Delete => self.remove_graph(request).await,
             _ => self.list_graphs(),
         }
+    }
+
+    /// A node that has just led for the first time does not know its graphs yet: what it said of them would be wrong, and what it did would be undone.
+    async fn graphs_are_there(&self) -> Result<(), Answer> {
+        let refusal = || Answer::problem(503, "This node has begun to lead, and its graphs are not there yet: ask again.");
+        if self.graphs.has_begun().await { Ok(()) } else { Err(refusal()) }
+    }
+
+    /// Waits, in a pair, until the Backup has a checkpoint of the version that runs, so that a change leaves it no version but that and the next one.
+    async fn is_settled(&self, graph: &str) -> Result<(), Answer> {
+        if !self.graphs.has_pair() {
+            return Ok(());
+        }
+        let until = tokio::time::Instant::now() + SETTLED_MAX;
+        while self.graphs.table().get(graph).is_some() {
+            let asked = graph.to_owned();
+            let moves = self.store.read(move |draft| draft.graph_moves(&asked)).await.map_err(|error| not_stored(&error))?;
+            if moves.is_settled() {
+                break;
+            }
+            if tokio::time::Instant::now() >= until {
+                let told = format!(
+                    "The Backup does not have the version of graph {graph} that runs yet, and could not go on from it: ask again when it does."
+                );
+                return Err(Answer::problem(503, &told));
+            }
+            tokio::time::sleep(SETTLED_LOOK).await;
+        }
+        Ok(())
     }
 
     fn list_graphs(&self) -> Answer {
@@ -153,22 +192,41 @@ impl Api {
         if let Err(error) = self.graphs.check(&declared, Lateness::Refused) {
             return not_deployed(&error);
         }
+        if !form.force
+            && let Err(refusal) = self.is_settled(&name).await
+        {
+            return refusal;
+        }
+        // In front of its first checkpoint, so that a Backup with that has its file.
+        let before = self.graphs.table().get(&name);
+        let (kept, file) = (name.clone(), form.file);
+        if let Err(error) = self.store.write(move |draft| draft.deploy_graph(&kept, &file), |_, ()| ()).await {
+            return not_stored(&error);
+        }
         let (graph, at_work) = match self.graphs.deploy(declared, Declarer::Operator, None).await {
             Ok(deployed) => deployed,
-            Err(why) => return Answer::problem(503, &format!("The graph does not run: {why}.")),
+            Err(why) => return self.not_deployed_after_all(name, before.as_deref(), &why).await,
         };
-        let kept = name.clone();
-        match self.store.write(move |draft| draft.deploy_graph(&kept, &form.file), |_, ()| ()).await {
-            Ok(()) => {
-                self.graphs.moves().note_gone(&name, None);
-                tokio::spawn(note_at_work(self.store.clone(), graph.clone(), at_work));
-                Answer::json(201, &self.graph_view(&graph))
-            }
-            Err(error) => {
-                // One that was in its place runs again behind the next start.
-                self.graphs.withdraw(&name).await;
-                not_stored(&error)
-            }
+        self.graphs.moves().note_gone(&name, None);
+        let noted = tokio::spawn(note_at_work(self.store.clone(), graph.clone(), at_work));
+        // Who is told that it runs finds that the Backup goes on with it; where that takes longer, what it needs is kept until then.
+        let _ = tokio::time::timeout(AT_WORK_MAX, noted).await;
+        Answer::json(201, &self.graph_view(&graph))
+    }
+
+    /// A graph that is kept does not run: what was kept in its place is again.
+    async fn not_deployed_after_all(&self, name: String, before: Option<&DeployedGraph>, why: &DeployError) -> Answer {
+        let before = before.map(|before| before.file.text.clone());
+        let put_back = self.store.write(
+            move |draft| match &before {
+                Some(file) => draft.deploy_graph(&name, file).and_then(|()| draft.is_at_work(&name, file)),
+                None => draft.forget_graph(&name).map(drop),
+            },
+            |_, ()| (),
+        );
+        match put_back.await {
+            Ok(()) => Answer::problem(503, &format!("The graph does not run: {why}.")),
+            Err(error) => not_stored(&error),
         }
     }
 

@@ -4,7 +4,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use bodkin_broker::{ShardError, graph::handover::Handover};
 use bodkin_operators::{Keys, file::GraphFile};
-use tokio::sync::{Mutex, MutexGuard, oneshot};
+use tokio::sync::{Mutex, MutexGuard, SetOnce, oneshot};
 
 use super::{
     Carriers, DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, EdgeLink, GraphCounts, GraphError, GraphTable, Inheritance,
@@ -22,6 +22,9 @@ use crate::{
 
 /// How long an operator that is to go waits until nothing is under way and other edges have all that it has made.
 const GIVING_MAX: Duration = Duration::from_secs(3);
+
+/// How long whoever asks about graphs waits for those of a cloud that has just begun to lead.
+const BEGIN_MAX: Duration = Duration::from_secs(3);
 
 /// Why a graph that was checked does not run.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +61,8 @@ pub struct Deployer {
     carriers: Carriers,
     pub(super) moves: Moves,
     table: Arc<GraphTable>,
+    /// The graphs that were deployed before this node led are handed to the shard.
+    has_begun: SetOnce<()>,
     turn: Mutex<()>,
 }
 
@@ -82,6 +87,7 @@ impl Deployer {
             carriers,
             moves: Moves::default(),
             table: Arc::default(),
+            has_begun: SetOnce::new(),
             turn: Mutex::new(()),
         }
     }
@@ -109,6 +115,22 @@ impl Deployer {
     /// What is deployed.
     pub fn table(&self) -> &GraphTable {
         &self.table
+    }
+
+    /// The graphs that were deployed before are there: they may be asked about, and changed.
+    pub fn begins(&self) {
+        // A beginning that failed behind this comes again.
+        let _ = self.has_begun.set(());
+    }
+
+    /// Whether the graphs that were deployed before are there; waits for them, as requests come as soon as a node leads.
+    pub async fn has_begun(&self) -> bool {
+        tokio::time::timeout(BEGIN_MAX, self.has_begun.wait()).await.is_ok()
+    }
+
+    /// Whether the other node of a pair goes on with what runs here.
+    pub fn has_pair(&self) -> bool {
+        self.pair.is_some()
     }
 
     /// The right to change what is deployed.

@@ -163,6 +163,7 @@ impl Lead {
                 tracing::error!(error, "a graph that was deployed while the cloud ran does not run");
             }
         }
+        self.graphs.begins();
         Ok(())
     }
 

@@ -206,12 +206,14 @@ impl Shard {
         let has_gone_on = self.begin_keeping(at);
         self.graphs.list_readers();
         let now_ns = self.clock.utc_ns_of(self.clock.broker());
-        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
         if has_gone_on {
-            deployment.has_taken_over();
+            self.graphs.deployed[at].deployment.has_taken_over();
         } else {
-            deployment.take_over(now_ns);
+            let taken = self.graphs.deployed[at].deployment.take_over();
+            self.keep_brought(at, &taken);
+            self.graphs.deployed[at].deployment.resume(now_ns);
         }
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
         if has_gone_on || keeping.is_none() {
             deployment.is_at_work();
         }

@@ -1,6 +1,13 @@
 //! An operator moves between a single edge and a pair, whose leader is killed or hands over in the middle of it.
 
-use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::SocketAddr,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use bodkin_broker::EventId;
 use nix::sys::signal::Signal;
@@ -9,13 +16,13 @@ use tempfile::TempDir;
 
 use super::{
     edges::MEANS,
-    nodes::{Node, Pair},
+    nodes::{Node, Pair, Relay},
 };
 use crate::commands::moves::LINE;
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
-use crate::support::patience::eventually;
+use crate::support::patience::{PATIENCE, eventually};
 use crate::support::ports::{HeldOffset, held_offset};
 use crate::support::sse::EventStream;
 
@@ -47,6 +54,8 @@ struct Line {
     backup: Node,
     primary: Node,
     published: u32,
+    /// From the office to the press.
+    way: Relay,
     _place: TempDir,
     _offset: HeldOffset,
     pair: Pair,
@@ -55,22 +64,24 @@ struct Line {
 
 impl Line {
     fn start() -> Self {
-        Self::with(LINE)
+        Self::with(LINE, "")
     }
 
-    fn with(file: &str) -> Self {
+    /// Of this file, with these topics at the press besides.
+    fn with(file: &str, topics: &str) -> Self {
         let (place, offset) = (TempDir::new().expect("a directory"), held_offset());
-        let keys = format!("edge = \"office\"\nedges = [\"press=127.0.0.1:{}\"]\n", 5570 + offset.get());
+        let way = Relay::to(SocketAddr::from(([127, 0, 0, 1], 5570 + offset.get())));
+        let keys = format!("edge = \"office\"\nedges = [\"press={}\"]\n", way.address);
         let (pair, witness, backup, primary) = Pair::known(&keys, MEANS);
         let (one, two) = pair.zmtp_addresses();
         let config = place.path().join("press.toml");
-        fs::write(&config, topic("over-smooth", "")).expect("written");
+        fs::write(&config, topic("over-smooth", "") + topics).expect("written");
         let launch = Launch::new().data(place.path()).port_offset(offset.get());
         let office = format!("office={one}+{two}");
         let press = launch.flags(["--config", config.to_str().expect("text"), "--edge", "press", "--edges", &office]).start();
         press.register_system("sensor", 1);
         press.post("/api/v1/graphs", &json!({ "file": file })).expect_status(201);
-        let line = Self { press, backup, primary, published: 0, _place: place, _offset: offset, pair, _witness: witness };
+        let line = Self { press, backup, primary, published: 0, way, _place: place, _offset: offset, pair, _witness: witness };
         line.call("POST", "/api/v1/graphs", &json!({ "file": file }), 201);
         line
     }
@@ -110,6 +121,32 @@ impl Line {
             output.status.code() == Some(0)
         });
         assert!(is_moved, "{told}\n{}", self.backup.said());
+    }
+
+    /// Brings the mean to the office where it has not come there yet: a command may have come to its end, and not have been told so.
+    #[track_caller]
+    fn has_come(&self) {
+        if self.graph_move("office").output().expect("the binary starts").status.code() == Some(0) {
+            return;
+        }
+        let listed = self.press.get("/api/v1/graphs").expect_status(200).json();
+        let placement = listed["data"][0]["placement"].as_array().expect("a list");
+        let place = placement.iter().find(|place| place["operator"] == "mean").expect("it is placed");
+        if place["edge"] == "press" || !listed["data"][0]["moving"].is_null() {
+            self.moved("office");
+        }
+    }
+
+    /// A step of the mean's move to the office, as the command asks for it, with the new version where that is known.
+    fn step(step: &str, file: Option<&Value>) -> Value {
+        json!({"graph": "line", "operator": "mean", "to": "office", "step": step, "file": file})
+    }
+
+    /// The new version, for which the office is prepared.
+    fn prepared(&self) -> Value {
+        let plan = self.press.post("/api/v1/graphs/move", &Self::step("plan", None)).expect_status(200).json();
+        self.call("POST", "/api/v1/graphs/move", &Self::step("prepare", Some(&plan["file"])), 200);
+        plan["file"].clone()
     }
 
     /// Each mean is that of a filter that never stopped, wherever it was made.
@@ -161,15 +198,7 @@ fn a_leader_that_is_killed_while_an_operator_comes_does_not_lose_it() {
         line.publish(3);
         line.backup.served();
         let _ = command.wait();
-        // One that has come to its end has done so at either of them.
-        if line.graph_move("office").output().expect("the binary starts").status.code() != Some(0) {
-            let listed = line.press.get("/api/v1/graphs").expect_status(200).json();
-            let place =
-                listed["data"][0]["placement"].as_array().expect("a list").iter().find(|place| place["operator"] == "mean").cloned();
-            if place.expect("it is placed")["edge"] == "press" || !listed["data"][0]["moving"].is_null() {
-                line.moved("office");
-            }
-        }
+        line.has_come();
         line.publish(5);
         line.all_are_there(&[&line.backup]);
     }
@@ -193,15 +222,20 @@ fn operators_of_a_pair_keep_their_states_when_its_leader_is_killed_before_the_ba
 
 /// Kills the leader as soon as the Backup has the transaction by which the mean comes.
 fn kill_when_the_operator_has_come() {
-    let mut line = Line::with(&(LINE.to_owned() + LOADS));
+    let mut line = Line::with(&(LINE.to_owned() + LOADS), "");
     let registered = line.primary.call(System::ServiceRegistry, "POST", "/serviceregistry/register-system", Some(&system("scale", 1)));
     assert_eq!(registered.expect("an answer").status, 201);
     line.publish(5);
-    for _ in 0..4 {
-        assert!((load(&line.primary, 8) - 8.0).abs() < 1e-9);
-    }
-    // A checkpoint of the old version is due by then, and at the Backup.
-    thread::sleep(Duration::from_millis(300));
+    let loaded = || assert!((load(&line.primary, 8) - 8.0).abs() < 1e-9);
+    (0..4).for_each(|_| loaded());
+    // The second checkpoint that arrives from now on was made behind these, and so is every other one.
+    let arrived = || line.primary.gauge("bodkin_graph_checkpoints_total{graph=\"line\"}");
+    let before = arrived();
+    let is_there = eventually(|| {
+        loaded();
+        arrived() >= before + 2
+    });
+    assert!(is_there, "{}", line.primary.said());
     let database = rusqlite::Connection::open(line.pair.database("backup")).expect("it is there");
     let mut command = line.graph_move("office").spawn().expect("the binary starts");
     let has_come = || database.query_row("SELECT count(*) FROM graph WHERE taken IS NOT NULL", (), |row| row.get::<_, u32>(0));
@@ -210,11 +244,50 @@ fn kill_when_the_operator_has_come() {
     let _ = command.wait();
     line.publish(3);
     line.backup.served();
-    // It is there already, or comes by this.
-    let _ = line.graph_move("office").output().expect("the binary starts");
+    line.has_come();
     assert!((load(&line.backup, 4) - 7.0).abs() < 1e-9, "of 8, 8, 8 and 4: {}", line.backup.said());
     line.publish(5);
     line.all_are_there(&[&line.backup]);
+}
+
+#[test]
+fn what_was_taken_where_an_operator_was_the_next_leader_of_a_pair_does_not_take_again() {
+    // What comes over the link is there before anybody needs it there: a topic of the press.
+    let direct = LINE.replace(r#"inputs = ["smooth"]"#, r#"inputs = ["speed"]"#);
+    let direct = direct.replace("from = \"smooth\"\ntopic = \"over-smooth\"", "from = \"speed\"");
+    let mut line = Line::with(&direct, &topic("speed", ""));
+    line.publish(5);
+    let file = line.prepared();
+    // The mean takes them at the press, and they are kept for the office besides.
+    line.publish(3);
+    let committed = line.press.post("/api/v1/graphs/move", &Line::step("commit", None)).expect_status(200).json();
+    // So what the office acknowledges does not get to the press.
+    line.way.cut(true);
+    let mut finish = Line::step("finish", Some(&file));
+    finish["handover"] = committed["handover"].clone();
+    line.call("POST", "/api/v1/graphs/move", &finish, 200);
+    line.primary.signal(Signal::SIGKILL);
+    line.way.cut(false);
+    line.publish(2);
+    line.backup.served();
+    line.press.post("/api/v1/graphs/move", &Line::step("finish", Some(&file))).expect_status(200);
+    line.publish(5);
+    line.all_are_there(&[&line.backup]);
+}
+
+#[test]
+fn a_node_that_begins_to_lead_knows_its_graphs_when_it_answers_for_the_first_time() {
+    let line = Line::start();
+    line.primary.signal(Signal::SIGKILL);
+    let listed = || line.backup.call(System::Monitor, "GET", "/api/v1/graphs", None).ok().filter(|answer| answer.status == 200);
+    let mut first = None;
+    // Without a pause: what it says wrongly it says for a moment.
+    let until = Instant::now() + PATIENCE;
+    while first.is_none() && Instant::now() < until {
+        first = listed();
+    }
+    let first = first.unwrap_or_else(|| panic!("it does not answer: {}", line.backup.said())).json();
+    assert_eq!(first["data"][0]["name"], "line", "{first}");
 }
 
 #[test]
@@ -235,12 +308,8 @@ fn an_operator_goes_from_a_pair_whose_leader_was_killed_with_all_that_it_had() {
 fn a_pair_hands_over_between_the_steps_of_a_move() {
     let mut line = Line::start();
     line.publish(5);
-    let form = |step: &str| json!({"graph": "line", "operator": "mean", "to": "office", "step": step});
-    let plan = line.press.post("/api/v1/graphs/move", &form("plan")).expect_status(200).json();
-    let mut prepare = form("prepare");
-    prepare.as_object_mut().expect("an object").extend([("file".to_owned(), plan["file"].clone())]);
-    line.call("POST", "/api/v1/graphs/move", &prepare, 200);
-    line.press.post("/api/v1/graphs/move", &form("commit")).expect_status(200);
+    line.prepared();
+    line.press.post("/api/v1/graphs/move", &Line::step("commit", None)).expect_status(200);
     line.publish(3);
     let monitors = [&line.primary, &line.backup].map(|node| node.address(System::Monitor).to_string()).join(",");
     let handed = Command::new(BINARY).args(["pair", "hand-over", "--monitor", &monitors]).output().expect("the binary starts");

@@ -11,8 +11,6 @@
 //!
 //! `docs/design/graphs.md` says what a crash at each of them leaves.
 
-use std::time::Duration;
-
 use bodkin_broker::graph::{
     OperatorId, Source,
     handover::Handover,
@@ -21,7 +19,7 @@ use bodkin_broker::graph::{
 use bodkin_operators::file::{self, GraphFile};
 use serde::{Deserialize, Serialize};
 
-use super::{Api, not_deployed, not_stored, with_mistakes};
+use super::{AT_WORK_MAX, Api, not_deployed, not_stored, with_mistakes};
 use crate::{
     answer::Answer,
     graph::{DeclaredGraph, DeployedGraph, Gone, Lateness, handover_of, handover_text, note_at_work, parse},
@@ -33,8 +31,6 @@ use crate::{
 
 /// Hosts between which operators move are of one release.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
-/// How long an edge that has the new version waits until that is at work before it says so.
-const AT_WORK_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a step beside the file and what goes with the operator: names and braces.
 const STEP_WORDS_BYTES: usize = 4096;
 
@@ -107,6 +103,9 @@ impl Api {
             Ok(form) => form,
             Err(error) => return Answer::problem(400, &format!("Expected a JSON object with a step of a move: {error}.")),
         };
+        if let Err(refusal) = self.graphs_are_there().await {
+            return refusal;
+        }
         let _turn = self.graphs.turn().await;
         let answer = match form.step {
             Step::Plan => self.plan(&form).await.map(|plan| planned(&form, &plan)),
@@ -195,6 +194,7 @@ impl Api {
             }
         }
         let declared = self.declared_as_moved(form, file.clone())?;
+        self.is_settled(&form.graph).await?;
         self.graphs.prepare(declared, &form.operator, &form.to).await.map_err(|error| conflict(error.to_string()))?;
         Ok(Answer::json(200, &moved(form, String::new(), Some(&file))))
     }
@@ -216,6 +216,7 @@ impl Api {
         }
         let conflict = |why: String| Answer::problem(409, &format!("{why}."));
         let declared = self.declared_as_moved(form, plan.file.clone())?;
+        self.is_settled(&form.graph).await?;
         // What this edge needs of the operator from now on it hears before anything is made there.
         self.graphs.prepare(declared.clone(), &form.operator, &form.to).await.map_err(|error| conflict(error.to_string()))?;
         let given = self.graphs.give(declared, &form.operator).await;
@@ -264,6 +265,7 @@ impl Api {
             (None, true) => return Err(Answer::problem(400, "What goes with the operator is missing (handover).")),
             (_, false) => None,
         };
+        self.is_settled(&form.graph).await?;
         let kept = brought.as_ref().map(handover_text);
         let stored = self.store.write(
             move |draft| match &kept {

@@ -24,11 +24,6 @@ impl Deployment {
         (0..self.saved.states.len()).for_each(|at| self.note_state(OperatorId::of(at)));
     }
 
-    /// Notes the states anew, if checkpoints are made.
-    pub(super) fn protect_again(&mut self) {
-        (0..self.saved.states.len()).for_each(|at| self.note_state(OperatorId::of(at)));
-    }
-
     /// Notes the state of an operator whose round is over, if checkpoints are made.
     pub(super) fn note_state(&mut self, operator: OperatorId) {
         if let Some(state) = self.saved.states.get_mut(operator.index()) {

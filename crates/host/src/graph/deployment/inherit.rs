@@ -6,7 +6,7 @@ use bodkin_arrowhead::publication::JsonText;
 use bodkin_broker::{
     TopicId,
     graph::{
-        OperatorId, Source,
+        OperatorId, Source, Taken,
         machine::{Waiting, WaitingEvent},
     },
 };
@@ -39,12 +39,14 @@ impl Inheritance {
 }
 
 impl Deployment {
-    /// Goes on where another one of this graph has nothing more to do: with the states of operators that are made alike, and with what waits at inputs that take the same.
-    pub fn inherit(&mut self, now_ns: u64, before: &mut Self) {
+    /// Takes over what another one of this graph has that has nothing more to do: the states of operators that are made alike, and what waits at inputs that take the same; gives what was taken where an
+    /// operator has come from. What can be begun of it begins when the deployment is [resumed](Self::resume).
+    #[must_use]
+    pub fn inherit(&mut self, before: &mut Self) -> Vec<Taken> {
         self.take_over_held(before);
         if before.counts.suspension().is_some() {
             // What a step has left behind that was not done is no state.
-            return;
+            return Vec::new();
         }
         self.carried.inherit(self.machine.graph(), before.machine.graph(), &before.carried);
         for at in 0..self.graph().operators().len() {
@@ -55,8 +57,7 @@ impl Deployment {
             self.inherit_waiting(own, before, other);
         }
         self.inherit_progress(before);
-        self.take_over(now_ns);
-        self.resume(now_ns);
+        self.take_over()
     }
 
     fn inherit_state(&mut self, own: OperatorId, before: &Self, other: OperatorId) {
@@ -114,7 +115,7 @@ impl Deployment {
     }
 
     /// Begins what can be begun of what it has taken over.
-    pub(super) fn resume(&mut self, now_ns: u64) {
+    pub fn resume(&mut self, now_ns: u64) {
         let mut actions = std::mem::take(&mut self.actions);
         self.machine.resume(now_ns, &mut actions);
         // No round is over.

@@ -66,9 +66,10 @@ impl Deployment {
         self.brought = None;
     }
 
-    /// Goes on with what has come with an operator, if something has.
-    pub fn take_over(&mut self, now_ns: u64) {
-        let Some(Handover { operator, state, inputs, taken, .. }) = self.brought.take() else { return };
+    /// Takes over what has come with an operator, if something has; gives what was taken where it was. What can be begun of it begins when the deployment is [resumed](Self::resume).
+    #[must_use]
+    pub fn take_over(&mut self) -> Vec<Taken> {
+        let Some(Handover { operator, state, inputs, taken, .. }) = self.brought.take() else { return Vec::new() };
         let at = self.graph().operators().iter().position(|known| known.name == operator).map(OperatorId::of);
         let id = at.expect("its file places it here");
         if let Err(error) = self.plant.restore(id, &state) {
@@ -84,14 +85,14 @@ impl Deployment {
             let waiting = Waiting { events: events.iter().map(|(event, _)| *event).collect(), fresh: *fresh, came: *came };
             self.put_waiting(id, input, &waiting, events.iter().map(|(_, payload)| payload.clone()));
         }
-        for SourceTaken { source, publisher, incarnation, through } in taken {
+        let taken = taken.into_iter().filter_map(|SourceTaken { source, publisher, incarnation, through }| {
             // Of an operator on this host everything has been taken that it made before it was held up.
-            if let Some(supplier) = self.sources.iter().position(|known| *known == source).map(SupplierId::of) {
-                self.carried.pass_over(&Taken { supplier, publisher, incarnation, through });
-            }
-        }
+            let supplier = self.sources.iter().position(|known| *known == source).map(SupplierId::of)?;
+            Some(Taken { supplier, publisher, incarnation, through })
+        });
+        let taken: Vec<Taken> = taken.collect();
+        taken.iter().for_each(|taken| self.carried.pass_over(taken));
         tracing::info!(graph = self.graph().name, operator, "an operator has come from another host with its state");
-        self.resume(now_ns);
-        self.protect_again();
+        taken
     }
 }

@@ -152,13 +152,15 @@ impl Shard {
         Cover::new(held_max, within_ns.map_or(CHECKPOINT_WITHIN_NS, |within_ns| (within_ns / 2).min(CHECKPOINT_WITHIN_NS)))
     }
 
-    /// Has a graph be covered that has taken the place of another one: what was taken and is in no checkpoint is acknowledged by the next one, which has what came of it.
-    pub(super) fn succeed_keeping(&mut self, at: usize, before: Deployed) {
+    /// Has a graph be covered that has taken the place of another one: what was taken and is in no checkpoint is acknowledged by the next one, which has what came of it. `taken` was taken where an operator
+    /// has come from; whoever leads next has to pass it over, too.
+    pub(super) fn succeed_keeping(&mut self, at: usize, before: Deployed, taken: &[Taken]) {
         let Some(Keeping { cover: had, keys, .. }) = before.keeping else { return };
         let topics = self.graphs.deployed[at].suppliers.clone();
         let place = |supplier: SupplierId| topics.iter().position(|topic| *topic == before.suppliers[supplier.index()]).map(SupplierId::of);
         let mut cover = self.cover_of(at);
         cover.succeed(&had, place);
+        cover.inherit(taken);
         let known: Vec<_> = before.suppliers.iter().copied().zip(keys).filter_map(|(topic, key)| Some((topic, key?))).collect();
         self.graphs.deployed[at].deployment.protect();
         let keys = self.keys_of(at, &cover, known);
@@ -237,6 +239,15 @@ impl Shard {
         self.carry_out_now();
         self.count_subscriptions();
         has_gone_on
+    }
+
+    /// A graph that begins has taken over an operator of another edge, and this was taken there: checkpoints have its state, and whoever leads next passes that over, too.
+    pub(super) fn keep_brought(&mut self, at: usize, taken: &[Taken]) {
+        let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
+        if let Some(keeping) = keeping {
+            keeping.cover.inherit(taken);
+            deployment.protect();
+        }
     }
 
     /// Subscribes a graph to those suppliers of which events are kept for it. Where they have been kept for it already it is brought what it has not had.

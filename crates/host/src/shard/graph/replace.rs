@@ -30,15 +30,15 @@ impl Deployed {
 }
 
 impl Graphs {
-    /// Lets a successor begin, if it may; gives what it succeeds.
-    fn replace(&mut self, at: usize, now_ns: u64) -> Option<Deployed> {
+    /// Lets a successor take over, if it may; gives what it succeeds, and what was taken where an operator has come from.
+    fn replace(&mut self, at: usize) -> Option<(Deployed, Vec<Taken>)> {
         let before = &mut self.deployed[at];
         if !before.deployment.is_idle() || before.successor.as_ref().is_some_and(|successor| !successor.may_begin()) {
             return None;
         }
         let Successor { mut deployed, .. } = before.successor.take()?;
-        deployed.deployment.inherit(now_ns, &mut before.deployment);
-        Some(std::mem::replace(before, *deployed))
+        let taken = deployed.deployment.inherit(&mut before.deployment);
+        Some((std::mem::replace(before, *deployed), taken))
     }
 }
 
@@ -57,9 +57,11 @@ impl Shard {
     /// Has a successor run as soon as what the graph before has taken is processed.
     pub(super) fn replace_graph(&mut self, at: usize) {
         let now_ns = self.clock.utc_ns_of(self.clock.broker());
-        let Some(before) = self.graphs.replace(at, now_ns) else { return };
+        let Some((before, taken)) = self.graphs.replace(at) else { return };
         tracing::info!(graph = before.deployment.graph().name, "a graph has taken the place of the one before");
-        self.succeed_keeping(at, before);
+        self.succeed_keeping(at, before, &taken);
+        // Checkpoints have the states in front of what begins now.
+        self.graphs.deployed[at].deployment.resume(now_ns);
         self.graphs.list_readers();
         let Deployed { deployment, keeping, .. } = &mut self.graphs.deployed[at];
         if keeping.is_none() {
