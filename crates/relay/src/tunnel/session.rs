@@ -4,13 +4,18 @@
 //! Opening ── the other gateway is heard ──> Open <──> HalfClosed ── a reason ──> Closing ── the other gateway is told ──> Closed
 //! ```
 
+mod plain;
+#[cfg(test)]
+mod tests;
+mod words;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     time::Duration,
 };
 
-use super::{Connection, Frame, Reason, exchanges::Exchanges, whole_requests::is_request};
+pub use self::words::{Event, Look, SessionState, Side, Terms};
+use super::{Connection, Frame, Reason, exchanges::Exchanges};
 
 /// Connections of a session at the same time; the next one waits at the gateway's port until another one has ended.
 pub const CONNECTIONS_MAX: usize = 8;
@@ -31,102 +36,6 @@ const KEEP_ALIVES: u32 = 3;
 const PLAIN_SILENCES: u32 = 10;
 /// Not more often than this, whatever the other one says.
 const KEEP_ALIVE_MIN: Duration = Duration::from_millis(50);
-
-/// Whose gateway it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The consumer's: it has a port, and opens the session.
-    Consumer,
-    /// The provider's: it connects to the provider.
-    Provider,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Consumer => "consumer",
-            Self::Provider => "provider",
-        })
-    }
-}
-
-/// For how long a session waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// For a connection, and of a tunnel without keep-alives, ten times as long, for bytes. Half of it is for how long the other gateway may say nothing while there is a connection.
-    pub idle: Duration,
-    /// For the provider's gateway to be heard.
-    pub opening: Duration,
-}
-
-impl Terms {
-    /// For how long the other gateway may say nothing while there is a connection.
-    pub fn silent(&self) -> Duration {
-        self.idle / 2
-    }
-
-    /// The same in milliseconds, as the other gateway is told.
-    pub fn silent_ms(&self) -> u32 {
-        u32::try_from(self.silent().as_millis()).unwrap_or(u32::MAX)
-    }
-}
-
-/// How it is with a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SessionState {
-    /// The other gateway has not been heard.
-    Opening,
-    /// It can be used.
-    Open,
-    /// Of every connection one direction has ended.
-    HalfClosed,
-    /// It is over, and the other gateway is being told.
-    Closing,
-    /// It is over.
-    Closed,
-}
-
-impl fmt::Display for SessionState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Opening => "opening",
-            Self::Open => "open",
-            Self::HalfClosed => "half closed",
-            Self::Closing => "closing",
-            Self::Closed => "closed",
-        })
-    }
-}
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// Connect to the provider.
-    Connect(Connection),
-    /// Write this to the connection, and say when it is [`Session::taken`].
-    Bytes(Connection, Vec<u8>),
-    /// Nothing more is to be written to the connection.
-    End(Connection),
-    /// Give the connection up, for this reason.
-    Reset(Connection, String),
-    /// More may be sent of the connection.
-    Credit(Connection),
-    /// The connection has had its time: others have come in its place.
-    Retire(Connection),
-    /// Tell the other gateway.
-    Say(Frame),
-}
-
-/// What time has brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// Nothing: look again at this time.
-    Wait(Duration),
-    /// The other gateway is to be told that this one is there.
-    KeepAlive,
-    /// The session is over.
-    Over(Reason),
-}
 
 /// One direction of bytes each way.
 #[derive(Clone, Copy, Debug)]
@@ -367,73 +276,6 @@ impl Session {
         Ok(self.connections.get_mut(&number))
     }
 
-    /// Bytes have come that are in no frame: of the one connection that there is then. A provider is connected to anew behind
-    /// [`PLAIN_REQUESTS_MAX`](super::PLAIN_REQUESTS_MAX) whole requests, and when it has ended its connection, or said so, behind the answer to every one.
-    pub fn receive_plain(&mut self, bytes: Vec<u8>, now: Duration, events: &mut Vec<Event>) -> Result<(), Reason> {
-        if self.manner == Manner::Numbered {
-            return Err(Reason::fault("bytes come in no frame"));
-        }
-        self.manner = Manner::Plain;
-        self.heard = Some(now);
-        if self.side == Side::Provider && self.is_connection_due(&bytes) {
-            if self.is_full() {
-                return Err(Reason::fault("it wants further connections before those that it had have ended"));
-            }
-            self.connect_anew(now, events);
-        }
-        if self.connections.contains_key(&self.last) && !bytes.is_empty() {
-            events.push(Event::Bytes(self.last, bytes));
-        }
-        Ok(())
-    }
-
-    /// Takes note of a message; whether it is for a new connection.
-    fn is_connection_due(&mut self, message: &[u8]) -> bool {
-        let Self { last, connections, exchanges, .. } = self;
-        let is_first = *last == 0;
-        if is_first {
-            // As upstream does: what comes first says whether each message is a request.
-            *exchanges = is_request(message).then(Exchanges::new);
-        }
-        let Some(exchanges) = exchanges else { return is_first };
-        let has_ended = connections.get(last).is_none_or(|directions| directions.has_ended);
-        let is_due = is_first || exchanges.is_full() || exchanges.is_last() || (has_ended && exchanges.is_settled());
-        if is_due {
-            *exchanges = Exchanges::new();
-        }
-        exchanges.ask(message);
-        is_due
-    }
-
-    /// Bytes of the connection are sent that are in no frame.
-    pub fn sent_plain(&mut self, connection: Connection, bytes: &[u8]) {
-        if let Some(exchanges) = self.exchanges.as_mut().filter(|_| connection == self.last) {
-            exchanges.answer(bytes);
-        }
-    }
-
-    /// What is said from now on is for a new connection. The one before may still answer what it was asked; the one before that has had its time.
-    fn connect_anew(&mut self, now: Duration, events: &mut Vec<Event>) {
-        let retired = self.last.checked_sub(1).filter(|before| self.connections.remove(before).is_some());
-        self.leaving.extend(retired);
-        events.extend(retired.map(Event::Retire));
-        self.last += 1;
-        self.begin(self.last, now);
-        events.push(Event::Connect(self.last));
-    }
-
-    /// A connection has ended: whether the session goes on without frames, because another one has come in its place, or will with the next request: the provider has
-    /// answered whatever it was asked.
-    pub fn goes_on_without(&mut self, connection: Connection, now: Duration) -> bool {
-        let is_replaced = connection < self.last;
-        let is_settled = self.exchanges.as_ref().is_some_and(Exchanges::is_settled);
-        let goes_on = self.manner == Manner::Plain && (is_replaced || is_settled);
-        if goes_on {
-            self.forget(connection, now);
-        }
-        goes_on
-    }
-
     /// How many bytes of the connection may be sent at once now.
     pub fn credit(&self, connection: Connection) -> usize {
         let Some(directions) = self.connections.get(&connection).filter(|directions| !directions.has_ended) else { return 0 };
@@ -565,6 +407,3 @@ impl Session {
 fn cost(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(PIECE_COST)
 }
-
-#[cfg(test)]
-mod tests;
