@@ -1,4 +1,4 @@
-use super::*;
+use super::{rounds::FIRST_ROUND, *};
 use crate::format::json;
 
 const EVENT_HANDLER: &str = include_str!("../../../../vectors/petri/nets/event_handler_k1.json");

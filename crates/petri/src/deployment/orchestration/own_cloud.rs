@@ -5,7 +5,9 @@
 
 use super::{
     Beside, Effort, HeldUp, OrchestrationError, OrchestrationLaws, OrchestrationRun, OrchestrationStep, Passed, Places, Sides,
-    WAIT_PART_MIN, WORK_PART_MAX, Whose, few, fitted, squares, waking, with_what_is_held, with_who_is_held_up,
+    WAIT_PART_MIN, Whose,
+    fitting::{WORK_PART_MAX, few, fitted, squares, with_what_is_held, with_who_is_held_up},
+    laws::waking,
 };
 use crate::{
     deployment::{calibration::USUAL, costs::Work},

@@ -1,6 +1,7 @@
 //! Nets of orchestrations whose answers can be reckoned, and laws from runs that a net has made.
 
-use super::{super::orchestration_path::ORCHESTRATION_CORES_MAX, *};
+use super::{super::orchestration_path::ORCHESTRATION_CORES_MAX, fitting::fitted, laws::waking, *};
+use crate::distribution::{Distribution, Form};
 
 const EFFORT: Effort = Effort { events: 20_000, seed: 1, threads: 1 };
 
