@@ -8,16 +8,15 @@ use tokio::{
     sync::{Semaphore, mpsc},
 };
 
-use super::Port;
+use super::{Port, parts::Parts};
 use crate::{
-    audit::Audit,
     control::Control,
     gate::Gate,
     inbox::{Inbox, Message},
     limits::Limits,
     listener::{self, Places, PortContext, Service, Traffic},
     monitor::Monitor,
-    security::{SecurePort, Security},
+    security::SecurePort,
     shard::ControlRequest,
     stopping::Stopping,
 };
@@ -28,20 +27,18 @@ const SHARD_REQUESTS_MAX: usize = 1024;
 const MONITOR_CONNECTIONS_MAX: usize = 64;
 
 /// What the ports need to answer.
-pub(super) struct Doors {
+pub(super) struct Doors<'p> {
+    pub parts: &'p Parts,
     pub control: Arc<Control>,
     pub monitor: Arc<Monitor>,
-    pub security: Option<Arc<Security>>,
-    pub audit: Audit,
     pub gate: Arc<Gate>,
-    pub limits: Limits,
-    pub traffic: Arc<Traffic>,
-    pub inbox: Arc<Inbox>,
 }
 
-impl Doors {
+impl Doors<'_> {
     /// Begins to accept on each port, in the order of [`Port::ALL`]; gives the listeners of the shard, on which it accepts itself: none in secure mode.
     pub fn open(self, listeners: Vec<Vec<BoundListener>>, stopping: &Arc<Stopping>) -> io::Result<Vec<BoundListener>> {
+        let Parts { traffic, inbox, .. } = self.parts;
+        let own_limits = self.parts.config.limits;
         let mut shards_own = Vec::new();
         for (port, group) in Port::ALL.into_iter().zip(listeners) {
             let secure = self.secure(port);
@@ -49,15 +46,15 @@ impl Doors {
                 Port::System(CoreSystem::EventHandler) => {
                     match secure {
                         None => shards_own = group,
-                        Some(port) => hand_over(group, &port, self.limits.connections_max, stopping, &self.inbox)?,
+                        Some(port) => hand_over(group, &port, own_limits.connections_max, stopping, inbox)?,
                     }
                     continue;
                 }
-                Port::System(system) => (Service::System(system, self.control.clone()), self.limits, self.traffic.clone()),
+                Port::System(system) => (Service::System(system, self.control.clone()), own_limits, traffic.clone()),
                 // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
                 Port::Monitor => {
-                    let connections_max = if secure.is_some() { self.limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
-                    (Service::Monitor(self.monitor.clone()), Limits { connections_max, ..self.limits }, Arc::default())
+                    let connections_max = if secure.is_some() { own_limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
+                    (Service::Monitor(self.monitor.clone()), Limits { connections_max, ..own_limits }, Arc::default())
                 }
             };
             let places = (port == Port::Monitor && secure.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
@@ -71,8 +68,8 @@ impl Doors {
     }
 
     fn secure(&self, port: Port) -> Option<Arc<SecurePort>> {
-        let security = self.security.clone()?;
-        Some(Arc::new(SecurePort::new(security, port, self.limits.handshake_timeout, self.audit.clone())))
+        let Parts { security, audit, config, .. } = self.parts;
+        Some(Arc::new(SecurePort::new(security.clone()?, port, config.limits.handshake_timeout, audit.clone())))
     }
 }
 

@@ -3,54 +3,34 @@
 use std::{io, net::SocketAddr, sync::Arc};
 
 use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem, dns_sd::place};
-use bodkin_store::{OpenError, Opened, Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
+use bodkin_store::{Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
 use tokio::{sync::oneshot, task::JoinHandle as Task};
 
-use super::{Port, Server, StartError};
+use super::{Port, Server, StartError, open, parts::Parts};
 use crate::{
-    audit::Audit,
     config::HostConfig,
     control::{self, Control},
-    destination::Destinations,
     disk::DataDisk,
-    dns_sd::{self, DnsSdCounts},
-    fleet::{Fleet, FleetState, WayBack},
+    dns_sd,
+    fleet::{Fleet, WayBack},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
-    graph::{self, Deployer, Gone, Lateness},
-    inbox::{Inbox, Message},
+    graph::{self, Gone, Lateness},
+    inbox::Message,
     job,
     log_book::LogBook,
     own_services,
-    probe::Probes,
     push::{checkpoint::Checkpoint, delivery::Deliveries},
-    quality::{Qualities, QualityMonitor},
+    quality::QualityMonitor,
     security::{Security, SecurityConfig, Trust},
-    shared::account::Account,
     token::TokenIssuer,
-    topics::{self, Declarer, RealTimeTopics},
+    topics::{self, Declarer},
 };
 
 /// What is needed for it.
 pub(super) struct Lead {
-    pub config: HostConfig,
-    pub addresses: Vec<SocketAddr>,
-    pub store: Store,
-    pub topics: Arc<RealTimeTopics>,
-    pub inbox: Arc<Inbox>,
-    pub announced: Arc<DnsSdCounts>,
-    pub log: Option<EventLogReader>,
-    pub deliveries: Arc<Deliveries>,
-    pub probes: Arc<Probes>,
-    pub qualities: Arc<Qualities>,
-    pub destinations: Destinations,
-    pub security: Option<Arc<Security>>,
-    pub tokens: Option<Arc<TokenIssuer>>,
+    pub parts: Parts,
     pub control: Arc<Control>,
-    pub audit: Audit,
-    pub graphs: Arc<Deployer>,
-    pub fleet: Option<Arc<FleetState>>,
-    pub account: Option<Account>,
 }
 
 /// What runs as long as it leads.
@@ -71,14 +51,6 @@ pub(super) struct Leading {
     way_back: Option<WayBack>,
 }
 
-/// Opens the database that this node writes: its own, or one that it shares with others.
-pub(super) fn open(config: &HostConfig) -> Result<Opened, OpenError> {
-    match &config.database {
-        None => Store::open(&config.data),
-        Some(place) => Store::share(&config.data, place),
-    }
-}
-
 impl Server {
     /// This node of a pair leads: the core systems are registered anew, and deliveries by push go on. Events of real-time topics do not wait for that.
     /// What fails may be tried again.
@@ -92,51 +64,51 @@ impl Server {
 
 impl Lead {
     pub async fn begin(&self) -> Result<Leading, StartError> {
-        let Self { config, store, inbox, .. } = self;
-        refuse_other_mode(store, config)?;
-        let trust = self.security.as_ref().map(|security| security.trust());
+        let Parts { config, store, inbox, audit, security, addresses, .. } = &self.parts;
+        open::refuse_other_mode(store, config)?;
+        let trust = security.as_ref().map(|security| security.trust());
         // Events wait for the graphs of the leader before.
-        for (topic, terms) in topics::restore(&self.topics, store).await? {
+        for (topic, terms) in topics::restore(&self.parts.topics, store).await? {
             let (done, _) = oneshot::channel();
             inbox.post(Message::Admit { topic, terms, done });
         }
         self.deploy_graphs().await?;
         ensure_own_cloud(store, trust.as_deref()).await?;
-        own_services::register(store, config, &self.addresses, trust.as_deref()).await?;
+        own_services::register(store, config, addresses, trust.as_deref()).await?;
         own_services::register_realtime(store, &config.realtime_at, trust.is_some()).await?;
         if config.pair.is_some() {
-            note_place(store, config, &self.addresses).await?;
+            note_place(store, config, addresses).await?;
             // A question that the shard answers behind what the pair has told it: its log begins where it has to.
             let (asked, answered) = oneshot::channel();
             inbox.post(Message::Topics(asked));
             answered.await.map_err(|_| io::Error::other("the shard has ended"))?;
         }
-        let checkpoint = restore_deliveries(store, self.log.as_ref(), &self.deliveries).await?;
+        let checkpoint = restore_deliveries(store, self.parts.log.as_ref(), &self.parts.push.deliveries).await?;
         inbox.post(Message::Serve);
         let interval = config.orchestrator.reservation_check_interval;
-        let mut jobs = job::start(&config.jobs, store, &self.probes, config.ping_timeout, &self.destinations);
+        let mut jobs = job::start(&config.jobs, store, &self.parts.probes, config.ping_timeout, &self.parts.destinations);
         jobs.push(tokio::spawn(DataDisk::of(config, store).watch()));
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));
         jobs.extend(config.dns_sd.map(|which| {
             let node = store.shared_names().map(|(node, _)| node);
-            let place = place(&config.domain_name, self.addresses[0].port(), node);
-            tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen, self.announced.clone()))
+            let place = place(&config.domain_name, addresses[0].port(), node);
+            tokio::spawn(dns_sd::announce(store.clone(), which, place, config.listen, self.parts.counts.announced.clone()))
         }));
         jobs.extend(self.quality_monitor().map(|monitor| tokio::spawn(monitor.run())));
-        if let Some(security) = &self.security {
+        if let Some(security) = security {
             let (security, gatekeeper, gateway) = (security.clone(), self.control.gatekeeper.clone(), self.control.gateway.clone());
-            jobs.extend(self.tokens.clone().map(|tokens| {
+            jobs.extend(self.parts.tokens.clone().map(|tokens| {
                 let signers = Signers { tokens, gatekeeper, gateway };
-                tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), self.addresses.clone()))
+                tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), addresses.clone()))
             }));
         }
-        if let (Some(account), Some(security)) = (&self.account, &self.security) {
-            jobs.push(tokio::spawn(account.clone().follow(security.clone(), self.audit.clone())));
+        if let (Some(account), Some(security)) = (&self.parts.account, security) {
+            jobs.push(tokio::spawn(account.clone().follow(security.clone(), audit.clone())));
         }
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
-        let ledger = authority.map(|directory| self.audit.clone().follow_certificates(directory, store.clone()));
+        let ledger = authority.map(|directory| audit.clone().follow_certificates(directory, store.clone()));
         jobs.extend(ledger.map(tokio::spawn));
         let (fleet, way_back) = self.forward()?.unzip();
         Ok(Leading {
@@ -145,8 +117,8 @@ impl Lead {
             jobs,
             log_keeper: tokio::spawn(keep_log(config.log_book.clone(), store.clone(), config.log_entries_max)),
             checkpoint,
-            audit_checkpoint: tokio::spawn(self.audit.clone().keep_checkpoint(store.clone())),
-            audit_copies: tokio::spawn(self.audit.clone().copy(store.clone())),
+            audit_checkpoint: tokio::spawn(audit.clone().keep_checkpoint(store.clone())),
+            audit_copies: tokio::spawn(audit.clone().copy(store.clone())),
         })
     }
 }
@@ -154,16 +126,16 @@ impl Lead {
 impl Lead {
     /// Has the configured graphs run, and those that were deployed while the cloud ran; what does not fit beside the others any more stays in the database, and is told.
     async fn deploy_graphs(&self) -> Result<(), StartError> {
-        for declared in self.config.graphs.graphs() {
+        for declared in self.parts.config.graphs.graphs() {
             // The shard answers when it runs.
-            let _ = self.graphs.start(declared.clone(), None, Declarer::Configuration, None).map_err(StartError::Graph)?;
+            let _ = self.parts.graphs.start(declared.clone(), None, Declarer::Configuration, None).map_err(StartError::Graph)?;
         }
-        for text in self.store.read(|draft| draft.deployed_graphs()).await? {
+        for text in self.parts.store.read(|draft| draft.deployed_graphs()).await? {
             if let Err(error) = self.deploy_again(&text).await? {
                 tracing::error!(error, "a graph that was deployed while the cloud ran does not run");
             }
         }
-        self.graphs.begins();
+        self.parts.graphs.begins();
         Ok(())
     }
 
@@ -174,9 +146,9 @@ impl Lead {
             Err(mistakes) => return Ok(Err(mistakes.iter().map(|mistake| mistake.what.clone()).collect::<Vec<_>>().join("; "))),
         };
         let (name, asked) = (file.graph.name.clone(), file.graph.name.clone());
-        let moves = self.store.read(move |draft| draft.graph_moves(&asked)).await?;
-        let declared = self.graphs.declared(file, Lateness::Told);
-        let checked = declared.and_then(|declared| self.graphs.check_new(&declared, Lateness::Told).map(|()| declared));
+        let moves = self.parts.store.read(move |draft| draft.graph_moves(&asked)).await?;
+        let declared = self.parts.graphs.declared(file, Lateness::Told);
+        let checked = declared.and_then(|declared| self.parts.graphs.check_new(&declared, Lateness::Told).map(|()| declared));
         let declared = match checked {
             Ok(declared) => declared,
             Err(error) => return Ok(Err(error.to_string())),
@@ -185,43 +157,45 @@ impl Lead {
             let placed = &declared.file.fetched;
             let to = placed.placed.iter().find(|(operator, _)| *operator == given.operator);
             let to = to.map(|(_, edge)| placed.edges[edge.index()].clone()).unwrap_or_default();
-            self.graphs.moves().note_gone(&name, Some(Gone { operator: given.operator, to }));
+            self.parts.graphs.moves().note_gone(&name, Some(Gone { operator: given.operator, to }));
         }
         let taken = moves.taken.as_deref().and_then(graph::handover_of);
         let is_pending = moves.taken.is_some() || moves.previous.is_some();
         // Only a Backup has had checkpoints; one of a version that does not fit any more is of no use.
-        let before = moves.previous.filter(|_| self.config.pair.is_some()).and_then(|text| graph::parse(&text).ok());
-        let before = before.and_then(|file| self.graphs.declared(file, Lateness::Told).ok());
-        let (graph, at_work) = match self.graphs.start(declared, before, Declarer::Operator, taken) {
+        let before = moves.previous.filter(|_| self.parts.config.pair.is_some()).and_then(|text| graph::parse(&text).ok());
+        let before = before.and_then(|file| self.parts.graphs.declared(file, Lateness::Told).ok());
+        let (graph, at_work) = match self.parts.graphs.start(declared, before, Declarer::Operator, taken) {
             Ok((graph, _, at_work)) => (graph, at_work),
             Err(error) => return Ok(Err(error.to_string())),
         };
         if is_pending {
-            tokio::spawn(graph::note_at_work(self.store.clone(), graph, at_work));
+            tokio::spawn(graph::note_at_work(self.parts.store.clone(), graph, at_work));
         }
         Ok(Ok(()))
     }
 
     /// Has events go on to the fleet's stream, and come from there, where there is one.
     fn forward(&self) -> Result<Option<(Fleet, Option<WayBack>)>, StartError> {
-        let (Some(config), Some(log), Some(state)) = (&self.config.fleet, &self.log, &self.fleet) else { return Ok(None) };
-        let own = own_services::event_handler(&self.store.snapshot()).expect("the core systems were registered");
-        let data = &self.config.data;
-        let fleet = Fleet::start(config.clone(), data, log, self.topics.clone(), state.clone(), own).map_err(StartError::Fleet)?;
-        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (self.inbox.clone(), own), back));
+        let (Some(config), Some(log), Some(state)) = (&self.parts.config.fleet, &self.parts.log, &self.parts.fleet) else {
+            return Ok(None);
+        };
+        let own = own_services::event_handler(&self.parts.store.snapshot()).expect("the core systems were registered");
+        let data = &self.parts.config.data;
+        let fleet = Fleet::start(config.clone(), data, log, self.parts.topics.clone(), state.clone(), own).map_err(StartError::Fleet)?;
+        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (self.parts.inbox.clone(), own), back));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
 
     /// Measures providers, where quality of service is managed.
     fn quality_monitor(&self) -> Option<QualityMonitor> {
         Some(QualityMonitor {
-            store: self.store.clone(),
-            qualities: self.qualities.clone(),
-            interval: self.config.orchestrator.quality_interval?,
-            patience: self.config.ping_timeout,
-            forecast: self.config.forecast,
-            destinations: self.destinations.clone(),
-            security: self.security.clone(),
+            store: self.parts.store.clone(),
+            qualities: self.parts.qualities.clone(),
+            interval: self.parts.config.orchestrator.quality_interval?,
+            patience: self.parts.config.ping_timeout,
+            forecast: self.parts.config.forecast,
+            destinations: self.parts.destinations.clone(),
+            security: self.parts.security.clone(),
         })
     }
 }
@@ -256,15 +230,6 @@ impl Leading {
 
 async fn keep_log(book: Arc<LogBook>, store: Store, entries_max: u64) {
     book.keep(&store, entries_max).await;
-}
-
-/// Data that was written in the other mode is taken over only where the operator says so.
-pub(super) fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<(), StartError> {
-    let was_secure = store.snapshot().clouds().find(|cloud| cloud.own_cloud).map(|cloud| cloud.secure);
-    match was_secure.filter(|was_secure| *was_secure != config.security.is_some() && !config.adopt_data) {
-        Some(was_secure) => Err(StartError::OtherMode { directory: config.data.clone(), was_secure }),
-        None => Ok(()),
-    }
 }
 
 /// Notes where this node is, which leads, so that the one that follows can say it.
