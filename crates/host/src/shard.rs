@@ -19,6 +19,7 @@ mod hand_over;
 mod kept;
 mod lacking;
 mod log;
+mod messages;
 mod not_taken;
 mod outbox;
 mod publish;
@@ -29,6 +30,7 @@ mod receiver;
 mod relayed;
 mod replay;
 mod replica;
+mod request;
 mod serve;
 mod stream;
 mod sweep;
@@ -51,7 +53,7 @@ use bodkin_arrowhead::{
     publication::Scratch,
     record::{Subscription, SubscriptionId},
 };
-use bodkin_broker::{Incarnation, Input, Output, Sequence, ShardLimits, StreamId};
+use bodkin_broker::{Incarnation, Output, Sequence, ShardLimits, StreamId};
 use bodkin_store::{Store, event_log::EventLog};
 use imbl::OrdMap;
 use mio::{Events, Interest, Poll, Token};
@@ -60,12 +62,11 @@ use tokio::sync::mpsc;
 
 use self::{
     clock::Clock,
-    connection::{Connection, Phase},
+    connection::Connection,
     delivering::Deliveries,
     drain::Drain,
     from_nodes::OtherNodes,
     graph::Graphs,
-    guarantee::Promise,
     log::{Unsynced, Waiting},
     publishers::Publishers,
     pushed::Pushed,
@@ -76,27 +77,21 @@ use self::{
 };
 pub(crate) use self::{clock::boot_and_system_time, kept::Kept};
 pub use self::{
+    request::{CONTROL_REQUESTS_MAX, ControlRequest},
     thread::ShardThread,
     zmtp::{EndpointConfig, LinkKey},
 };
 use crate::{
-    answer::Answer,
-    audit,
     frames::Frames,
     gate::Gate,
-    http::RawRequest,
-    inbox::{ConnectionKey, Inbox, Message},
+    inbox::{Inbox, Message},
     limits::Limits,
-    listening::CLOUD_EVENTS,
     monitor::EventCounts,
     node_events::Crossing,
     pair::primary::Primary,
-    problem,
     push::PushContext,
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
-    request::{Method, Request},
-    route::{self, Operation},
     security::{Security, Trust},
     seldom::Seldom,
     stage::{Stage, Stages},
@@ -105,9 +100,6 @@ use crate::{
 };
 
 const SYSTEM: CoreSystem = CoreSystem::EventHandler;
-
-/// Requests that may wait for the control plane; one more is answered 503.
-pub const CONTROL_REQUESTS_MAX: usize = 4096;
 
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 1024;
@@ -123,16 +115,6 @@ const INBOX: Token = Token(usize::MAX - 1);
 const LINK_LISTENERS: Token = Token(usize::MAX - 2);
 /// Behind it are the links of the ZMTP port.
 const LINKS: usize = usize::MAX / 2;
-
-/// A request on its way to the control plane.
-pub struct ControlRequest {
-    /// Who waits for the answer.
-    pub connection: ConnectionKey,
-    /// What is asked.
-    pub request: Request,
-    /// The denial that it is answered with once the audit log knows of it; `None`: it is to be carried out.
-    pub denial: Option<Answer>,
-}
 
 /// What a shard is made of, besides its listener.
 pub struct ShardContext {
@@ -445,60 +427,6 @@ impl Shard {
         self.record_laps();
     }
 
-    fn take_messages(&mut self) {
-        let mut messages = std::mem::take(&mut self.messages);
-        self.inbox.take(&mut messages);
-        for message in messages.drain(..) {
-            match message {
-                Message::Connected(arrival) => self.take_over(*arrival),
-                Message::Answer { connection, answer } => self.answered(connection, &answer),
-                Message::Sent { subscription, bytes } => {
-                    self.pushing_bytes -= bytes;
-                    self.sent(subscription, bytes);
-                }
-                Message::FallBehind { subscription } => {
-                    self.broker.step(self.clock.broker(), Input::FallBehind { subscription }, &mut self.outputs);
-                    self.carry_out_now();
-                }
-                Message::CaughtUp { subscription, from } => self.caught_up(subscription, from),
-                Message::Replayed { connection, chunk } => self.replayed(connection, &chunk),
-                Message::ReplayFailed { connection } => self.replay_failed(connection),
-                // Whoever has asked and gone needs no answer.
-                Message::Admit { topic, terms, done } => {
-                    let admitted = self.admit(topic, terms);
-                    self.enlist();
-                    let _ = done.send(admitted);
-                }
-                Message::Relayed { event, done } => drop(done.send(self.take_relayed(&event))),
-                Message::FromNodes { events, done } => self.take_from_nodes(&events, done),
-                Message::FromFleet(events) => self.take_from_fleet(*events),
-                Message::Deploy { deployment, before, done } => drop(done.send(self.deploy(*deployment, before.map(|before| *before)))),
-                Message::Give { deployment, operator, given, done } => drop(done.send(self.give_operator(*deployment, operator, given))),
-                Message::Given { graph, is_kept, done } => {
-                    self.operator_given(&graph, is_kept);
-                    let _ = done.send(());
-                }
-                Message::HoldUp { graph, held } => self.hold_graph_up(&graph, held),
-                Message::Carried { link, event } => self.take_carried(link, event),
-                Message::Withdraw { graph, done } => {
-                    self.withdraw(&graph);
-                    let _ = done.send(());
-                }
-                Message::GuaranteesChanged => self.tell_guarantees(&[Promise::Deadline, Promise::LossBound]),
-                Message::Asked(answer) => self.wish_answered(*answer),
-                Message::Beat(asked) => drop(asked.send(())),
-                Message::Topics(asked) => drop(asked.send(self.topics())),
-                Message::Streams(asked) => drop(asked.send(self.streams())),
-                Message::Synced { end, result } => self.synced(end, result),
-                Message::Pair(news) => self.pair_tells(news),
-                Message::Serve => self.serve_pushed(),
-                Message::Stop { drained } => self.stop(drained),
-                Message::End => self.is_ending = true,
-            }
-        }
-        self.messages = messages;
-    }
-
     /// Reads what is there, to be served when the turn has read everything.
     fn read(&mut self, slot: usize) {
         let Some(connection) = self.connections.get_mut(slot) else { return };
@@ -516,66 +444,6 @@ impl Shard {
             Err(_) => return self.close(slot),
         }
         self.unserved.push_back(slot);
-    }
-
-    fn request(&mut self, slot: usize, raw: &RawRequest<'_>) {
-        let admission = self.context.gate.admit(raw);
-        self.connections[slot].page = admission.reader;
-        self.connections[slot].is_own = problem::is_told_at(raw.target);
-        if let Some(answer) = admission.answer {
-            return self.write(slot, &answer, raw.keep_alive, raw.method == "HEAD");
-        }
-        if raw.method == "POST" && raw.target == "/eventhandler/publish" {
-            return self.publish(slot, raw);
-        }
-        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
-        match route::route(SYSTEM, request.method, &request.path) {
-            _ if request.path == CLOUD_EVENTS => self.cloud_event(slot, &request, raw),
-            Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
-            Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
-            Ok(_) | Err(_) => self.ask_control(slot, request, raw, None),
-        }
-    }
-
-    /// Hands a request over to the control plane, or only the denial that it is answered with: to tell it may take waiting.
-    fn ask_control(&mut self, slot: usize, request: Request, raw: &RawRequest<'_>, denial: Option<Answer>) {
-        let keep_alive = raw.keep_alive;
-        let connection = &mut self.connections[slot];
-        let request = match connection.ends() {
-            Some((peer, local)) => request.over(raw, peer, local),
-            None => request,
-        };
-        let is_head = request.method == Method::Head;
-        let key = ConnectionKey { slot, serial: connection.serial };
-        match self.context.control.try_send(ControlRequest { connection: key, request, denial }) {
-            Ok(()) => connection.phase = Phase::Waiting { keep_alive, is_head },
-            Err(error) => {
-                let told = match error {
-                    mpsc::error::TrySendError::Full(_) => format!("{CONTROL_REQUESTS_MAX} requests are waiting. Try again later."),
-                    mpsc::error::TrySendError::Closed(_) => "The local cloud is shutting down.".to_owned(),
-                };
-                self.write(slot, &Answer::text(503, told), keep_alive, is_head);
-            }
-        }
-    }
-
-    /// Answers what the shard refuses; a denial goes by way of the audit log.
-    fn refuse_request(&mut self, slot: usize, raw: &RawRequest<'_>, refusal: Answer) {
-        if !audit::is_denial(refusal.status) {
-            return self.write(slot, &refusal, raw.keep_alive, raw.method == "HEAD");
-        }
-        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
-        self.ask_control(slot, request, raw, Some(refusal));
-    }
-
-    fn answered(&mut self, key: ConnectionKey, answer: &Answer) {
-        let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
-        if let Phase::Waiting { keep_alive, is_head } = connection.phase {
-            connection.phase = Phase::Requests;
-            self.write(key.slot, answer, keep_alive, is_head);
-            self.serve(key.slot);
-            self.resume(key.slot);
-        }
     }
 
     /// Lets what was postponed go on in the next turn, if it can.

@@ -7,7 +7,7 @@ use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Seq
 use bodkin_store::event_log::{EventLog, Origin};
 use tokio::sync::oneshot;
 
-use super::{Phase, Receiver, Shard, not_taken::NotTaken};
+use super::{Receiver, Shard, connection::Phase, not_taken::NotTaken};
 use crate::{
     heard::Heard,
     listening::Listening,

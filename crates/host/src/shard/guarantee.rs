@@ -6,7 +6,7 @@ use std::io::Write;
 use bodkin_broker::{BackupStanding, Terms};
 use serde::Serialize;
 
-use super::{Phase, Receiver, Shard};
+use super::{Receiver, Shard, connection::Phase};
 use crate::{
     listening::Listening,
     stall::{Guarantee, Notice},

@@ -6,9 +6,10 @@ use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
 use bodkin_store::event_log::{Origin, Position, Record, batch};
 
-use super::{ConnectionKey, Phase, Shard, from_fleet::FleetMessage, zmtp::LinkKey};
+use super::{Shard, connection::Phase, from_fleet::FleetMessage, zmtp::LinkKey};
 use crate::{
     answer::{Answer, Refusal},
+    inbox::ConnectionKey,
     pair::{
         Ticket,
         primary::{Primary, TooFar},

@@ -16,7 +16,7 @@ use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey,
 use bodkin_store::event_log::{EventLog, Position};
 
 use super::{
-    ConnectionKey, Endpoint, Receiver, Shard, Waiting,
+    Endpoint, Receiver, Shard, Waiting,
     delivering::Way,
     not_taken::NotTaken,
     real_time::TURN_WORK_MAX,
@@ -28,6 +28,7 @@ use crate::{
     control,
     frames::Frames,
     http::RawRequest,
+    inbox::ConnectionKey,
     push::{PushQueue, delivery::Delivery, link::PushEvent, task::Queued},
     request::Request,
     route,

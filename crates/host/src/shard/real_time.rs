@@ -18,7 +18,8 @@ use bodkin_broker::{
 use bodkin_store::event_log::Record;
 
 use super::{
-    Kept, Phase, Receiver, Shard, Waiting,
+    Kept, Receiver, Shard, Waiting,
+    connection::Phase,
     from_fleet::FleetMessage,
     not_taken::NotTaken,
     publish::{Numbering, Published},

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{ConnectionKey, Phase, Shard};
+use super::{Shard, connection::Phase};
 use crate::{
+    inbox::ConnectionKey,
     listening::{Listening, Since},
     replay::{self, Chunk, ReplayContext},
 };

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use super::{
-    Phase, Shard,
+    Shard,
+    connection::Phase,
     real_time::{BEST_EFFORT_SLICE, TURN_WORK_MAX},
 };
 use crate::{

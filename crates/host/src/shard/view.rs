@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_broker::{SubscriptionKey, TopicView};
 
-use super::{Phase, Receiver, Shard};
+use super::{Receiver, Shard, connection::Phase};
 use crate::{
     api::{
         TopicState,

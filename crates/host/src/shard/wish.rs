@@ -4,7 +4,7 @@
 use bodkin_arrowhead::{error::ArrowheadError, record::Subscription, snapshot::Snapshot};
 use bodkin_broker::timing::Wish;
 
-use super::{Phase, Shard};
+use super::{Shard, connection::Phase};
 use crate::{
     answer::Refusal,
     inbox::ConnectionKey,

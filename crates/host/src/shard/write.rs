@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_broker::{Input, SubscriptionKey};
 
-use super::{Connection, Phase, Shard, zmtp::Turn};
+use super::{Connection, Shard, connection::Phase, zmtp::Turn};
 use crate::{
     answer::{self, Answer, Recipient},
     problem,

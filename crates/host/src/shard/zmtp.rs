@@ -3,43 +3,38 @@
 //! PUB and PUSH publish and are told nothing, REQ publishes and gets one reply for each event, SUB and XSUB subscribe, DEALER does both and acknowledges. What is published here takes
 //! the way of every event (`take_in`), and what is heard here is a subscription of the broker for each topic of a link.
 
+mod accept;
 mod dealer;
 mod link;
 mod publish;
 mod secure;
 mod send_queue;
+mod serve;
 mod socket;
 mod source;
 mod subscribe;
 mod unread;
 mod view;
 
-use std::{
-    collections::VecDeque,
-    io,
-    num::NonZeroU64,
-    os::unix::net::UnixListener,
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Instant,
-};
+use std::{collections::VecDeque, io, num::NonZeroU64, os::unix::net::UnixListener, sync::Arc, time::Instant};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_broker::{
     Epoch,
     wire::{WATERMARK_BYTES, WATERMARKS_MAX},
 };
-use bodkin_zmtp::{Connection, Event, Limits as ProtocolLimits, ServerSecurity, ServerSettings, SocketType, Subscriptions};
-use mio::{Interest, Registry, Token, event::Event as Readiness};
+use bodkin_zmtp::{Limits as ProtocolLimits, ServerSecurity, ServerSettings, SocketType, Subscriptions};
+use mio::{Interest, Registry, event::Event as Readiness};
 use slab::Slab;
 
 pub(super) use self::secure::server_security;
 pub use self::{dealer::Numbered, link::LinkKey};
 use self::{
-    dealer::{Dealer, Missed, Required, Runs},
-    link::{Link, Read, Role},
+    dealer::{Missed, Required, Runs},
+    link::{Link, Role},
     publish::Literals,
     send_queue::SendQueues,
-    socket::{LinkListener, LinkSocket},
+    socket::LinkListener,
     source::Versions,
     unread::Unread,
 };
@@ -51,18 +46,12 @@ use crate::{
 
 /// Bytes read from one link in a turn.
 const TURN_BYTES_MAX: usize = 64 * 1024;
-/// Links accepted from one socket in one turn.
-const TURN_ACCEPTS_MAX: usize = 16;
 /// Bytes of a message's frames around the event: the event type, the header, the envelope of a REQ.
 const FRAMES_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a command: a subscription with all watermarks that it may state, and two texts.
 const COMMAND_BYTES_MAX: usize = WATERMARKS_MAX * WATERMARK_BYTES + 4 * 1024;
 /// Event type, payload, header, metadata, and the empty frame of a REQ.
 const FRAMES_MAX: usize = 5;
-/// The property by which a subscriber asks for a fourth frame, the metadata of events that have some; its value is one of these.
-const METADATA_PROPERTY: &str = "X-Bodkin-Metadata";
-const METADATA_WANTED: &[u8] = b"yes";
-const METADATA_UNWANTED: &[u8] = b"no";
 
 /// Socket types of peers that are served. What the others would mean is told to them in an ERROR.
 const TAKES: [SocketType; 6] = [SocketType::Pub, SocketType::Push, SocketType::Req, SocketType::Sub, SocketType::Xsub, SocketType::Dealer];
@@ -259,63 +248,6 @@ impl Endpoint {
 }
 
 impl Shard {
-    /// Takes links in, a turn's share of those that wait at each socket.
-    pub(super) fn accept_links(&mut self) {
-        if !std::mem::take(&mut self.endpoint.is_to_accept) {
-            return;
-        }
-        for listener in 0..self.endpoint.listeners.len() {
-            for accepted in 1.. {
-                match self.endpoint.listeners[listener].accept() {
-                    Ok(socket) => self.welcome_link(socket),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a ZMTP link; is the limit on open files too low?");
-                        break;
-                    }
-                }
-                if accepted == TURN_ACCEPTS_MAX {
-                    self.endpoint.is_to_accept = true;
-                    break;
-                }
-            }
-        }
-    }
-
-    fn count_links(&self) {
-        self.context.counts.zmtp_connections.store(self.endpoint.links.len() as u64, Relaxed);
-    }
-
-    fn welcome_link(&mut self, mut socket: LinkSocket) {
-        let links_max = self.context.limits.connections_max;
-        if self.endpoint.links.len() >= links_max {
-            if let Some(times) = self.endpoint.refused_links.due() {
-                tracing::warn!(times, connections_max = links_max, "a ZMTP link too many was closed");
-            }
-            return;
-        }
-        let random = match secure::random(&self.endpoint.settings.security) {
-            Ok(random) => random,
-            Err(error) => return tracing::error!(%error, "a ZMTP link was closed"),
-        };
-        let token = Token(LINKS + self.endpoint.links.vacant_key());
-        let both = Interest::READABLE | Interest::WRITABLE;
-        let registered = socket.send_at_once().and_then(|()| self.poll.registry().register(socket.source(), token, both));
-        if let Err(error) = registered {
-            return tracing::debug!(%error, "a ZMTP link was gone before it was served");
-        }
-        let endpoint = &mut self.endpoint;
-        let mut greeting = Vec::new();
-        let protocol = Connection::server(endpoint.settings.clone(), random, &mut greeting);
-        let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
-        endpoint.next_serial = endpoint.next_serial.saturating_add(1);
-        let slot = endpoint.insert(link);
-        endpoint.is_dirty(slot);
-        self.count_links();
-        self.write_link(slot);
-    }
-
     /// Serves what the system says about a link.
     pub(super) fn link_is_ready(&mut self, slot: usize, readiness: &Readiness, read_until: Instant) {
         let Some(link) = self.endpoint.links.get_mut(slot) else { return };
@@ -330,148 +262,6 @@ impl Shard {
             } else {
                 self.endpoint.read_next_turn(slot);
             }
-        }
-    }
-
-    /// Reads links on that had more than their turn's share, or came too late in a turn.
-    pub(super) fn read_links_again(&mut self, read_until: Instant) {
-        for _ in 0..self.endpoint.unread.len() {
-            if Instant::now() >= read_until {
-                break;
-            }
-            let slot = self.endpoint.unread.pop().expect("it was counted");
-            if let Some(link) = self.endpoint.links.get_mut(slot) {
-                link.is_to_be_read = false;
-                self.read_link(slot);
-            }
-        }
-    }
-
-    fn read_link(&mut self, slot: usize) {
-        let mut received = std::mem::take(&mut self.endpoint.received);
-        let queue_bytes_max = self.endpoint.queue_bytes_max;
-        while self.endpoint.links.get_mut(slot).is_some_and(|link| !link.postpones(queue_bytes_max)) {
-            match self.endpoint.links[slot].read(&mut received) {
-                Ok(Read::Nothing) => break,
-                Ok(Read::End) | Err(_) => {
-                    self.close_link(slot);
-                    break;
-                }
-                Ok(Read::Bytes { count, is_all }) => {
-                    self.serve_link(slot, &mut received[..count]);
-                    if !is_all {
-                        self.endpoint.read_next_turn(slot);
-                        break;
-                    }
-                    // An end that was announced with these bytes raises no readiness of its own.
-                    if !self.endpoint.links.get(slot).is_some_and(|link| link.end_is_announced) {
-                        break;
-                    }
-                }
-            }
-        }
-        self.endpoint.received = received;
-    }
-
-    /// Serves what a link has sent.
-    fn serve_link(&mut self, slot: usize, mut bytes: &mut [u8]) {
-        // What a closing link still sends is dropped.
-        let Some(mut protocol) = self.endpoint.links.get_mut(slot).and_then(|link| link.protocol.take()) else { return };
-        let refusal = loop {
-            let Some(link) = self.endpoint.links.get_mut(slot) else { return };
-            let unsent = link.unsent_bytes();
-            let received = protocol.receive(bytes, link.outbox.bytes());
-            if link.unsent_bytes() > unsent {
-                self.endpoint.is_dirty(slot);
-            }
-            let taken = match received {
-                Ok(received) => {
-                    let Some(event) = received.event else { break None };
-                    let taken = received.taken;
-                    if let Event::Authenticate(credentials) = &event {
-                        match self.identify(slot, credentials) {
-                            Ok(()) => protocol.allow(self.endpoint.links[slot].outbox.bytes()),
-                            Err(reason) => break Some(reason),
-                        }
-                        self.endpoint.is_dirty(slot);
-                    } else if matches!(event, Event::Ready) {
-                        if let Err(reason) = self.begin(slot, &mut protocol) {
-                            break Some(reason);
-                        }
-                    } else if let Err(reason) = self.serve_event(slot, &event) {
-                        break Some(reason);
-                    }
-                    taken
-                }
-                Err(error) => {
-                    // What may be told of it is told already.
-                    tracing::debug!(%error, "a ZMTP link is closed");
-                    return self.end_link(slot);
-                }
-            };
-            bytes = &mut bytes[taken..];
-        };
-        let Some(link) = self.endpoint.links.get_mut(slot) else { return };
-        match refusal {
-            None => link.protocol = Some(protocol),
-            Some(reason) => {
-                link.protocol = Some(protocol);
-                self.refuse_link(slot, &reason);
-            }
-        }
-    }
-
-    /// What a peer of its socket type does here, once its handshake is over.
-    fn begin(&mut self, slot: usize, protocol: &mut Connection) -> Result<(), String> {
-        let endpoint = &mut self.endpoint;
-        let is_sealed = protocol.sender().expect("the handshake is over").is_sealed();
-        let peer = protocol.peer().expect("the handshake is over");
-        let (socket_type, identity) = (peer.metadata.socket_type(), peer.metadata.identity());
-        let wants_metadata = match peer.metadata.get(METADATA_PROPERTY) {
-            None => false,
-            Some(value) if value.eq_ignore_ascii_case(METADATA_UNWANTED) => false,
-            Some(value) if value.eq_ignore_ascii_case(METADATA_WANTED) => true,
-            Some(_) => return Err(format!("the property {METADATA_PROPERTY} is yes or no")),
-        };
-        // Whoever has shown a key is its system, whatever it calls itself.
-        let certified = endpoint.links[slot].caller.system().cloned();
-        let named = |identity: &[u8]| certified.map_or_else(|| publish::named(identity, endpoint.system.as_ref()), Ok);
-        let role = match socket_type {
-            SocketType::Sub | SocketType::Xsub => {
-                endpoint.subscribers += 1;
-                Role::subscriber()
-            }
-            SocketType::Req => Role::Requester { system: named(identity)?, awaits: false },
-            SocketType::Pub | SocketType::Push => Role::Publisher { system: named(&[])? },
-            SocketType::Dealer => Role::Dealer(Box::new(Dealer::new(named(identity), self.clock.now))),
-            other => unreachable!("{other} is not taken"),
-        };
-        let link = &mut endpoint.links[slot];
-        link.role = role;
-        link.wants_metadata = wants_metadata;
-        if is_sealed {
-            link.begin_sealing();
-        }
-        link.probe();
-        if socket_type == SocketType::Pub {
-            // A PUB sends nothing that is not asked for.
-            protocol.sender().expect("the handshake is over").subscribe(b"", link.outbox.bytes());
-            endpoint.is_dirty(slot);
-        }
-        Ok(())
-    }
-
-    fn serve_event(&mut self, slot: usize, event: &Event<'_>) -> Result<(), String> {
-        match event {
-            Event::Message(message) => self.take_message(slot, message),
-            Event::Subscribe(prefix) => self.subscribe_link(slot, prefix),
-            Event::Cancel(prefix) => {
-                self.cancel_of_link(slot, prefix);
-                Ok(())
-            }
-            // The answer to a ping is written already, and we send none.
-            Event::Ping { .. } | Event::Pong { .. } => Ok(()),
-            Event::Ready | Event::Authenticate(_) => unreachable!("they are served before"),
         }
     }
 
