@@ -2,6 +2,7 @@
 //!
 //! It never waits for a disk: records, the follower's database and the local cloud's have threads of their own.
 
+mod channel;
 mod hand_over;
 
 use std::{
@@ -21,8 +22,8 @@ use bodkin_broker::{
 use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
-use self::hand_over::HandOver;
 pub use self::hand_over::{HandOverError, HandedOver};
+use self::{channel::Channel, hand_over::HandOver};
 use super::{
     COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError,
     beat::Beat,
@@ -45,8 +46,6 @@ pub const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 64;
-/// Pause between two attempts at a replica channel.
-const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
 
 /// What the local cloud of this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +60,6 @@ enum Cloud {
     Leads,
     /// Another node leads: it was told to end.
     Ends,
-}
-
-/// The replica channel's connection, as the thread that makes it knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Channel {
-    /// There is none, and the next may be made from now on.
-    None(Instant),
-    /// It was handed over; which one it is of all there were.
-    With(u64),
 }
 
 /// The thread's state.
@@ -365,43 +355,6 @@ impl PairThread {
         let _ = self.duties.send(duty);
     }
 
-    /// Connects the replica channel when both candidates know who leads, and whoever is to own this end is there.
-    fn make_channel(&mut self, now: Instant) {
-        let (Channel::None(at), Some(partner)) = (self.channel, self.partner()) else { return };
-        let epoch = self.member.epoch();
-        let is_known = self.links.has(partner) && self.partner_epoch == Some(epoch);
-        if now >= at && is_known && self.may_have_channel(epoch) {
-            self.links.dial_channel(now, partner, self.role(), epoch);
-        }
-    }
-
-    /// Whether the channel of an epoch has an owner here: the shard of who leads in it, or the keeper of who follows.
-    fn may_have_channel(&self, epoch: Epoch) -> bool {
-        if self.leads == Some(epoch) {
-            return self.cloud == Cloud::Leads;
-        }
-        let is_follower = self.leads.is_none() && epoch == self.member.epoch() && epoch.owner() == self.partner();
-        is_follower && self.cloud == Cloud::Follows
-    }
-
-    /// The channel that there is belongs to an epoch that is over; its owners see that, too.
-    fn end_channel(&mut self) {
-        self.channel = Channel::None(Instant::default());
-    }
-
-    /// Hands a connection that has become the replica channel over to who owns its end.
-    fn hand_channel_over(&mut self, slot: usize) {
-        let Some(link) = self.links.take(slot).map(Box::new) else { return };
-        self.channels += 1;
-        let (serial, epoch) = (self.channels, self.member.epoch());
-        self.channel = Channel::With(serial);
-        if self.leads == Some(epoch) {
-            self.tell_shard(News::Channel { link, serial });
-        } else {
-            self.tell_keeper(KeeperMessage::Follow { link, serial, epoch });
-        }
-    }
-
     fn take_messages(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         self.inbox.take(&mut messages);
@@ -415,10 +368,7 @@ impl PairThread {
                 Message::BackupOut => self.step(Input::BackupOut),
                 Message::BackupInSync(epoch) if self.leads == Some(epoch) => self.step(Input::BackupInSync),
                 Message::BackupInSync(_) => {}
-                Message::ChannelEnded { serial } if self.channel == Channel::With(serial) => {
-                    self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
-                }
-                Message::ChannelEnded { .. } => {}
+                Message::ChannelEnded { serial } => self.channel_ended(serial),
                 Message::HandOver(told) => self.hand_over(told),
                 Message::Drained => self.drained(),
                 Message::End => self.tell_duty(Duty::End),
@@ -490,26 +440,6 @@ impl PairThread {
             (Some(_), LinkFrame::Replication(frame)) => return Err(format!("{} does not belong on this connection", kind(&frame))),
         }
         Ok(Taken::Done)
-    }
-
-    /// The other candidate says that this connection is the replica channel of an epoch, or agrees to it.
-    fn take_channel(&mut self, slot: usize, peer: Option<Node>, epoch: Epoch, greeting: (Node, u16, u16)) -> Result<Taken, String> {
-        let is_ours = self.links.dialled(slot) == Some(Purpose::Channel);
-        if peer.is_some() != is_ours || Some(greeting.0) != self.partner() {
-            return Err("a replica channel was not expected there".into());
-        }
-        let (node, protocol, protocol_min) = greeting;
-        self.links.greet(slot, node, protocol, protocol_min)?;
-        if epoch != self.member.epoch() || !self.may_have_channel(epoch) {
-            tracing::debug!(%epoch, "a replica channel has come too early or too late");
-            self.close(slot);
-            return Ok(Taken::Last);
-        }
-        if !is_ours {
-            self.links.agree_to_channel(slot, epoch);
-        }
-        self.is_channel = true;
-        Ok(Taken::Last)
     }
 
     fn close(&mut self, slot: usize) {

@@ -4,48 +4,34 @@
 //! A change is answered when the Backup has it on its disk, or when it is recorded on two disks that the Backup is out of sync
 //! (`docs/design/pair.md`, "Why nothing answered is lost"). How the Backup stands comes back as a value, for the broker's machine.
 
+mod answers;
+mod joining;
 mod lack;
 mod records;
 mod tail;
+mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::VecDeque,
-    fs::{self, File},
-    io::Read,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
 use bodkin_broker::{
-    Authority, BackupStanding, Epoch, EventId, Instant, ReplicationPolicy,
+    Authority, BackupStanding, Epoch, EventId, Instant,
     member::Protection,
-    wire::{LINK_FRAME_BYTES_MAX, LinkFrame, Position, Replication},
+    wire::{LinkFrame, Position, Replication},
 };
-use bodkin_store::{
-    event_log::{self, RecordName},
-    replication::Group,
-};
+use bodkin_store::event_log::{self, RecordName};
 
-pub use self::lack::Piece;
-use self::{lack::Lack, records::Parting, tail::Tail};
+use self::{answers::Commit, lack::Lack, records::Parting, tail::Tail};
+pub use self::{lack::Piece, terms::PairTerms};
 use super::{
     COPY_FILE, PairHandle,
     link::{Left, Link, OUT_BYTES_MAX, Taken},
     links::{ASKED_SINCE, GRAPHS_SINCE, TAIL_SINCE},
 };
-use crate::config::HostConfig;
 
-/// Bytes of a piece of the copy, of which a turn sends one.
-const PART_BYTES: usize = 64 * 1024;
 /// The copy is read on while less than this waits for the socket.
 const COPY_AHEAD_BYTES: usize = 1 << 20;
-/// Changes that wait for the end of a copy; beyond, the Backup is to begin anew.
-const TAIL_BYTES_MAX: usize = 64 << 20;
-/// Largest operation that fits a frame beside its fields.
-const OPERATION_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - 64;
 /// The Backup may owe an acknowledgement for so many leases, and at least [`WAIT_MIN`], before it is given up.
 const WAIT_LEASES: u32 = 4;
 const WAIT_MIN: Duration = Duration::from_millis(200);
@@ -81,37 +67,9 @@ pub struct Change {
     pub operation: Arc<[u8]>,
 }
 
-/// A commit that is not answered.
-struct Commit {
-    /// The last operation of it, or in front of it.
-    number: u64,
-    group: Group,
-}
-
 /// The Backup cannot follow on this connection: the reason. A new one begins with a new copy.
 #[derive(Debug)]
 pub struct TooFar(pub &'static str);
-
-/// What a leader counts on.
-#[derive(Clone, Copy, Debug)]
-pub struct PairTerms {
-    /// x: how long publishers may be without a broker that takes their events, when the leader has stopped.
-    pub failover: Duration,
-    /// How long publishers may take to come back behind a promotion.
-    pub redirect: Duration,
-    /// When replicas go out.
-    pub replication: ReplicationPolicy,
-}
-
-impl PairTerms {
-    /// As the configuration has them.
-    pub fn of(config: &HostConfig) -> Self {
-        let [failover, redirect] =
-            [config.platform.failover(), config.platform.lease.redirect].map(|time| Duration::from_nanos(time.get().unsigned_abs()));
-        let (pace, backup_keeps) = (config.replication_pace, config.backup_keeps);
-        Self { failover, redirect, replication: ReplicationPolicy { pace, backup_keeps, ..ReplicationPolicy::of(&config.platform) } }
-    }
-}
 
 /// See the module.
 pub struct Primary {
@@ -290,46 +248,6 @@ impl Primary {
         self.standing()
     }
 
-    /// Where the database is to be copied to, if a copy has to be made now.
-    pub fn wants_copy(&mut self, now: Instant) -> Option<PathBuf> {
-        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
-            return None;
-        }
-        self.copies += 1;
-        self.owed_since = Some(now);
-        Some(self.data.join(format!("{COPY_FILE}{}", self.copies)))
-    }
-
-    /// Whether the Backup has still to say what it has, or that has still to be looked for.
-    fn awaits_word(&self) -> bool {
-        let awaits_number = self.have.is_none() && self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE);
-        awaits_number || !matches!(self.parting, Parting::Known)
-    }
-
-    /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`]. `position` is the last one of
-    /// the channel, `log_end` behind the last record of the event log.
-    pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<Vec<Change>> {
-        if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
-            return None;
-        }
-        let number = self.have??;
-        let changes = self.tail.behind(number, self.committed)?;
-        tracing::info!(changes = changes.len(), "the Backup is sent the changes that it lacks, and no copy");
-        (self.session, self.given, self.owed_since) = (Session::Joining, number, Some(now));
-        self.lack.begin_session(log_end);
-        self.tell_number(number);
-        self.send(Replication::Tail { epoch: self.epoch, position });
-        Some(changes)
-    }
-
-    /// Tells the Backup that the next operation is the one behind this one, unless it does not ask for numbers.
-    fn tell_number(&mut self, number: u64) {
-        if self.link.as_ref().is_some_and(|link| link.protocol >= TAIL_SINCE) {
-            self.send(Replication::Numbered { epoch: self.epoch, number });
-            self.next_number = Some(number + 1);
-        }
-    }
-
     /// Sends a change, which is the next one of the channel.
     pub fn send_change(&mut self, change: &Change, position: Position, now: Instant) {
         if self.next_number.is_some_and(|next| next != change.number) {
@@ -339,85 +257,6 @@ impl Primary {
         self.changed = position;
         self.send(Replication::Control { epoch: self.epoch, position, operation: &change.operation });
         self.owe(now);
-    }
-
-    /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel, `log_end` behind the last record of the event
-    /// log.
-    pub fn copied(&mut self, path: &Path, position: Position, log_end: event_log::Position, now: Instant) -> Result<(), TooFar> {
-        let opened = File::open(path);
-        // Open or useless.
-        let _ = fs::remove_file(path);
-        if !matches!(self.session, Session::Asked) {
-            return Ok(());
-        }
-        let file = opened.map_err(|_| TooFar("the copy of the database cannot be read"))?;
-        self.given = self.committed;
-        self.lack.begin_session(log_end);
-        self.session = Session::Copying { file, tail: Vec::new(), tail_bytes: 0 };
-        self.owed_since = Some(now);
-        self.tell_number(self.given);
-        self.send(Replication::SnapshotBegin { epoch: self.epoch, position });
-        Ok(())
-    }
-
-    /// Sends the next piece of the copy. When all of it is sent: what has been committed meanwhile, which goes out behind it, when the Backup
-    /// stands as [`BackupStanding::Joining`].
-    pub fn pump(&mut self, now: Instant) -> Result<Option<Vec<Change>>, TooFar> {
-        let (Session::Copying { file, tail, .. }, Some(link)) = (&mut self.session, &mut self.link) else { return Ok(None) };
-        if link.queued() >= COPY_AHEAD_BYTES {
-            return Ok(None);
-        }
-        self.owed_since = Some(now);
-        let mut part = vec![0; PART_BYTES];
-        let bytes = file.read(&mut part).map_err(|_| TooFar("the copy of the database cannot be read"))?;
-        if bytes > 0 {
-            link.push(LinkFrame::Replication(Replication::SnapshotPart { epoch: self.epoch, part: &part[..bytes] }));
-            self.is_awaited = true;
-            return Ok(None);
-        }
-        let tail = std::mem::take(tail);
-        self.session = Session::Joining;
-        Ok(Some(tail))
-    }
-
-    /// Whether the next piece of a copy can be sent at once.
-    pub fn is_pumping(&self) -> bool {
-        matches!((&self.session, &self.link), (Session::Copying { .. }, Some(link)) if link.queued() < COPY_AHEAD_BYTES)
-    }
-
-    /// Takes a commit into the row of those that wait for their answers; gives what has to go to the Backup now.
-    pub fn committed(&mut self, mut group: Group) -> Result<Vec<Change>, TooFar> {
-        let operations = std::mem::take(&mut group.operations);
-        let first = self.committed + 1;
-        self.committed += operations.len() as u64;
-        self.commits.push_back(Commit { number: self.committed, group });
-        let change = |(number, operation): (u64, Vec<u8>)| Change { number, operation: operation.into() };
-        let changes: Vec<Change> = (first..).zip(operations).map(change).collect();
-        changes.iter().for_each(|change| self.tail.push(change));
-        let sent = self.in_order(changes)?;
-        if self.is_fenced {
-            self.fenced();
-        }
-        self.settle();
-        Ok(sent)
-    }
-
-    /// What of these goes to the Backup now; behind a copy under way they wait, and without a session nobody needs them.
-    fn in_order(&mut self, changes: Vec<Change>) -> Result<Vec<Change>, TooFar> {
-        let is_long = changes.iter().any(|change| change.operation.len() > OPERATION_BYTES_MAX);
-        Ok(match &mut self.session {
-            Session::None | Session::Wanted | Session::Asked => Vec::new(),
-            _ if is_long => return Err(TooFar("a change is larger than a frame")),
-            Session::Copying { tail, tail_bytes, .. } => {
-                *tail_bytes += changes.iter().map(|change| change.operation.len()).sum::<usize>();
-                tail.extend(changes);
-                if *tail_bytes > TAIL_BYTES_MAX {
-                    return Err(TooFar("too many changes wait for the end of the copy"));
-                }
-                Vec::new()
-            }
-            Session::Joining | Session::Settling | Session::InSync => changes,
-        })
     }
 
     /// Whether the Backup is told what the broker keeps.
@@ -473,18 +312,6 @@ impl Primary {
         self.acknowledged = position;
         let (_, since) = self.timed.take_if(|(timed, _)| *timed <= position)?;
         Some(u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// The Backup has the operation of this number on its disk.
-    pub fn replicated(&mut self, number: u64) {
-        self.replicated = self.replicated.max(number);
-        self.settle();
-        self.tell_in_sync();
-    }
-
-    /// Whether a change waits to be answered.
-    pub fn owes_answers(&self) -> bool {
-        !self.commits.is_empty()
     }
 
     /// The Backup has everything: from now on nothing is answered without it.
@@ -565,32 +392,5 @@ impl Primary {
     /// Tells everybody who waits that it is not known whether what they changed counts: nothing is left that could know.
     pub fn end(&mut self) {
         self.fenced();
-    }
-
-    /// Whether answers wait for no Backup.
-    fn is_alone(&self) -> bool {
-        self.protection == Protection::Alone && !matches!(self.session, Session::Settling | Session::InSync)
-    }
-
-    /// Answers the commits that are safe.
-    fn settle(&mut self) {
-        let is_alone = self.is_alone();
-        let replicated = if matches!(self.session, Session::InSync) { self.replicated } else { 0 };
-        if !self.leads(super::boot_time()) {
-            return;
-        }
-        while let Some(commit) = self.commits.pop_front_if(|commit| is_alone || commit.number <= replicated) {
-            commit.group.release();
-        }
-        let acknowledged = self.replicated;
-        while self.records.pop_front_if(|(number, _)| *number <= acknowledged).is_some() {}
-        // What nobody has been sent is answered all the same.
-        if is_alone
-            && matches!(self.session, Session::None | Session::Wanted | Session::Asked)
-            && let Some((_, first)) = self.records.front()
-        {
-            self.lack.note(*first);
-            self.records.clear();
-        }
     }
 }

@@ -15,10 +15,14 @@ use bodkin_broker::{
     topic::{LossTolerance, Period, TopicSpec},
     wire::{StreamNumber, link_frame},
 };
-use bodkin_store::{Opened, Store, replication::Committed};
+use bodkin_store::{Opened, Store, event_log::batch, replication::Committed};
 
 use super::*;
-use crate::{config::HostConfig, pair::PROTOCOL, topics};
+use crate::{
+    config::HostConfig,
+    pair::{PROTOCOL, RequiredSubscriber},
+    topics,
+};
 
 const EPOCH: Epoch = Epoch(1);
 const PATIENCE: Duration = Duration::from_secs(20);

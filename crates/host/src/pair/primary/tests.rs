@@ -12,9 +12,12 @@ use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use super::*;
-use crate::pair::{
-    Leadership, Message,
-    links::{LOGGED_SINCE, RECORDS_SINCE},
+use crate::{
+    config::HostConfig,
+    pair::{
+        Leadership, Message,
+        links::{LOGGED_SINCE, RECORDS_SINCE},
+    },
 };
 
 /// Behind the last record of the event log when the Backup is given its copy.

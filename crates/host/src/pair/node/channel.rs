@@ -1,0 +1,96 @@
+//! The replica channel as the thread sees it that makes it: dialled when both candidates know who leads, and handed over to whoever owns this end.
+
+use std::time::Duration;
+
+use bodkin_broker::{Epoch, Instant, Node};
+
+use super::{Cloud, PairThread};
+use crate::pair::{
+    News, boot_time,
+    keeper::KeeperMessage,
+    link::{Purpose, Taken},
+};
+
+/// Pause between two attempts at a replica channel.
+const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
+
+/// The replica channel's connection, as the thread that makes it knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channel {
+    /// There is none, and the next may be made from now on.
+    None(Instant),
+    /// It was handed over; which one it is of all there were.
+    With(u64),
+}
+
+impl PairThread {
+    /// Connects the replica channel when both candidates know who leads, and whoever is to own this end is there.
+    pub(super) fn make_channel(&mut self, now: Instant) {
+        let (Channel::None(at), Some(partner)) = (self.channel, self.partner()) else { return };
+        let epoch = self.member.epoch();
+        let is_known = self.links.has(partner) && self.partner_epoch == Some(epoch);
+        if now >= at && is_known && self.may_have_channel(epoch) {
+            self.links.dial_channel(now, partner, self.role(), epoch);
+        }
+    }
+
+    /// Whether the channel of an epoch has an owner here: the shard of who leads in it, or the keeper of who follows.
+    fn may_have_channel(&self, epoch: Epoch) -> bool {
+        if self.leads == Some(epoch) {
+            return self.cloud == Cloud::Leads;
+        }
+        let is_follower = self.leads.is_none() && epoch == self.member.epoch() && epoch.owner() == self.partner();
+        is_follower && self.cloud == Cloud::Follows
+    }
+
+    /// The channel that there is belongs to an epoch that is over; its owners see that, too.
+    pub(super) fn end_channel(&mut self) {
+        self.channel = Channel::None(Instant::default());
+    }
+
+    /// The channel of this number is over; the next one is made a moment later.
+    pub(super) fn channel_ended(&mut self, serial: u64) {
+        if self.channel == Channel::With(serial) {
+            self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
+        }
+    }
+
+    /// Hands a connection that has become the replica channel over to who owns its end.
+    pub(super) fn hand_channel_over(&mut self, slot: usize) {
+        let Some(link) = self.links.take(slot).map(Box::new) else { return };
+        self.channels += 1;
+        let (serial, epoch) = (self.channels, self.member.epoch());
+        self.channel = Channel::With(serial);
+        if self.leads == Some(epoch) {
+            self.tell_shard(News::Channel { link, serial });
+        } else {
+            self.tell_keeper(KeeperMessage::Follow { link, serial, epoch });
+        }
+    }
+
+    /// The other candidate says that this connection is the replica channel of an epoch, or agrees to it.
+    pub(super) fn take_channel(
+        &mut self,
+        slot: usize,
+        peer: Option<Node>,
+        epoch: Epoch,
+        greeting: (Node, u16, u16),
+    ) -> Result<Taken, String> {
+        let is_ours = self.links.dialled(slot) == Some(Purpose::Channel);
+        if peer.is_some() != is_ours || Some(greeting.0) != self.partner() {
+            return Err("a replica channel was not expected there".into());
+        }
+        let (node, protocol, protocol_min) = greeting;
+        self.links.greet(slot, node, protocol, protocol_min)?;
+        if epoch != self.member.epoch() || !self.may_have_channel(epoch) {
+            tracing::debug!(%epoch, "a replica channel has come too early or too late");
+            self.close(slot);
+            return Ok(Taken::Last);
+        }
+        if !is_ours {
+            self.links.agree_to_channel(slot, epoch);
+        }
+        self.is_channel = true;
+        Ok(Taken::Last)
+    }
+}
