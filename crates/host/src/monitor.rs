@@ -7,8 +7,10 @@ mod fleet;
 mod graphs;
 mod numbers;
 mod overview;
+mod pair;
 mod quality;
 mod relay;
+mod stalls;
 mod tunnel;
 
 use std::{

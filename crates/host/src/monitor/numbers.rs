@@ -4,13 +4,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::shared_event::Account;
 
-use super::{Monitor, Number, disk, fleet, quality, relay, tunnel};
+use super::{Monitor, Number, disk, fleet, pair, quality, relay, stalls, tunnel};
 use crate::{
     fleet::{BackState, FleetState},
     gatekeeper::DialogueCounts,
-    pair::PairHandle,
     shared,
-    stall::Guarantee,
 };
 
 impl Monitor {
@@ -56,70 +54,11 @@ impl Monitor {
                 u64::from(audit.check().is_err()),
             ),
         ]);
-        let pair = self.pair.as_ref().map(PairHandle::leadership);
-        let gauges = gauges.chain(pair.into_iter().flat_map(|leadership| {
-            [
-                ("bodkin_pair_epoch", "The right to lead that this node of the pair has or had last.", leadership.epoch().0),
-                ("bodkin_pair_leads", "1 while this node of the pair leads.", u64::from(leadership.leads())),
-                (
-                    "bodkin_pair_protected",
-                    "1 while every change is on the Backup's disk before it is answered.",
-                    u64::from(leadership.is_protected()),
-                ),
-                ("bodkin_pair_unreached", "Other nodes of the pair that this one is not connected to.", leadership.unreached()),
-                (
-                    "bodkin_pair_clock_difference_seconds",
-                    "By how much the clock of the pair's other host differs from ours for certain; 0 while it is not connected.",
-                    leadership.clock_difference_ns().unwrap_or(0),
-                ),
-            ]
-        }));
-        let witness = pair.and_then(|leadership| leadership.reaches_witness());
-        let gauges = gauges.chain(witness.map(|is_connected| {
-            ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected))
-        }));
-        let stalls = &self.api.stalls;
-        let is_suspended = stalls.guarantee() == Guarantee::Suspended;
-        let gauges = gauges.chain([
-            (
-                "bodkin_topics",
-                "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".",
-                self.api.topics.count() as u64,
-            ),
-            ("bodkin_stall_worst_seconds", "Longest stall of the machine in the last minute.", stalls.machine_ns().unwrap_or_default()),
-            ("bodkin_turn_worst_seconds", "Longest turn of a shard in the last minute.", stalls.shard_ns().unwrap_or_default()),
-            (
-                "bodkin_clock_difference_seconds",
-                "By how much the farthest clock of a DEALER's host differs from ours for certain.",
-                stalls.clock_difference_ns(),
-            ),
-            (
-                "bodkin_guarantee_suspended",
-                "1 while the machine stalls for longer, a clock differs by more, or events come later, than deadlines were admitted with.",
-                u64::from(is_suspended),
-            ),
-            (
-                "bodkin_publisher_excess_seconds",
-                "By how much events came later than the longest way from their publishers in the last minute.",
-                stalls.publisher_excess_ns(),
-            ),
-            (
-                "bodkin_backup_way_seconds",
-                "How long a replica took to the Backup in the last minute at the most, half of the way there and back.",
-                stalls.backup_way_ns(),
-            ),
-            (
-                "bodkin_failover_seconds",
-                "From the last grant to the leader before until a publisher was back, at the last fail-over to this node; 0 without one.",
-                stalls.failover_ns(),
-            ),
-            ("bodkin_failover_long", "1 for a minute behind a fail-over that took longer than x.", u64::from(stalls.failover_was_long())),
-            (
-                "bodkin_backup_far",
-                "1 while replicas take longer to the Backup than bounds on losses were admitted with.",
-                u64::from(stalls.backup_is_far()),
-            ),
-        ]);
+        let gauges = gauges.chain(self.pair.iter().flat_map(|pair| pair::gauges(pair.leadership())));
+        let topics = self.api.topics.count() as u64;
+        let gauges =
+            gauges.chain([("bodkin_topics", "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".", topics)]);
+        let gauges = gauges.chain(stalls::gauges(&self.api.stalls));
         let gauges = gauges.chain([self.graphs_suspended(), self.graph_links_down()]).chain(self.certificates_end());
         let standing = self.store.standing();
         let gauges = gauges.chain(standing.iter().flat_map(shared::gauges)).chain(quality::gauges(&self.api.control.qualities));

@@ -1,0 +1,28 @@
+//! The numbers of a node of a reliable pair.
+
+use super::Number;
+use crate::pair::Leadership;
+
+/// What is so now.
+pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
+    let witness = leadership
+        .reaches_witness()
+        .map(|is_connected| ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected)));
+    [
+        ("bodkin_pair_epoch", "The right to lead that this node of the pair has or had last.", leadership.epoch().0),
+        ("bodkin_pair_leads", "1 while this node of the pair leads.", u64::from(leadership.leads())),
+        (
+            "bodkin_pair_protected",
+            "1 while every change is on the Backup's disk before it is answered.",
+            u64::from(leadership.is_protected()),
+        ),
+        ("bodkin_pair_unreached", "Other nodes of the pair that this one is not connected to.", leadership.unreached()),
+        (
+            "bodkin_pair_clock_difference_seconds",
+            "By how much the clock of the pair's other host differs from ours for certain; 0 while it is not connected.",
+            leadership.clock_difference_ns().unwrap_or(0),
+        ),
+    ]
+    .into_iter()
+    .chain(witness)
+}
