@@ -7,7 +7,7 @@ mod overload;
 mod rig;
 mod validity;
 
-use self::rig::{Rig, one_level};
+use self::rig::{Agenda, Happening, Rig, one_level};
 use super::{
     super::{OperatorSpec, Output, Shape, Trigger, Use, testing::*},
     *,

@@ -1,10 +1,6 @@
 //! Random graphs under random arrivals: slots come back, no name comes twice, and no result takes longer than the analysis says.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, BinaryHeap},
-    num::NonZeroU32,
-};
+use std::{cmp::Reverse, collections::BTreeSet, num::NonZeroU32};
 
 use proptest::prelude::*;
 
@@ -50,43 +46,27 @@ fn graph(periods_ms: &[i64], drafts: &[Draft]) -> Graph {
 /// Runs a graph with every operator taking its cost; gives the longest time of each output and what it has delivered. Gaps between events are the periods and what `more` adds.
 fn run(graph: &Graph, cores: usize, more_us: &[u64]) -> Vec<(u64, usize)> {
     let mut rig = Rig::new(graph.clone(), cores);
-    let mut events: BinaryHeap<Reverse<(u64, u8, usize, u64)>> = BinaryHeap::new();
+    let mut agenda = Agenda::new();
     for (at, supplier) in graph.suppliers().iter().enumerate() {
         let mut now_ns = more_us[at % more_us.len()] * 1_000;
         for sequence in 1..=30 {
-            events.push(Reverse((now_ns, 1, at, sequence)));
+            agenda.push(Reverse((now_ns, Happening::Arrival { supplier: at, sequence })));
             let gap = if sequence % 3 == 0 { more_us[(at + sequence as usize) % more_us.len()] * 1_000 } else { 0 };
             now_ns += supplier.period.get().unsigned_abs() + gap;
         }
     }
     let mut longest = vec![(0, 0); graph.outputs().len()];
     let mut names = BTreeSet::new();
-    while let Some(Reverse((now_ns, kind, number, sequence))) = events.pop() {
-        rig.now_ns = now_ns;
-        let mut out = Vec::new();
-        if kind == 0 {
-            let job = JobId { operator: OperatorId::of(number), round: sequence };
-            rig.machine.finish(now_ns, job, Outcome::Done(Emission::Emit, 8), &mut out);
-        } else {
-            let arrival = rig.arrival(number, sequence);
-            rig.machine.arrive(now_ns, arrival, &mut out).expect("it is taken");
+    rig.play(agenda, |now_ns, action| match action {
+        Action::Run(_) => {}
+        Action::Deliver { output, record, .. } => {
+            let (time_ns, count) = &mut longest[*output];
+            *time_ns = (*time_ns).max(now_ns - record.begin_ns);
+            *count += 1;
+            assert!(names.insert((*output, record.lead)), "{:?} comes twice", record.lead);
         }
-        for action in out {
-            match action {
-                Action::Run(job) => {
-                    let cost_ns = graph.operator(job.operator).cost.get().unsigned_abs();
-                    events.push(Reverse((now_ns + cost_ns, 0, job.operator.index(), job.round)));
-                }
-                Action::Deliver { output, record, .. } => {
-                    let (time_ns, count) = &mut longest[output];
-                    *time_ns = (*time_ns).max(now_ns - record.begin_ns);
-                    *count += 1;
-                    assert!(names.insert((output, record.lead)), "{:?} comes twice", record.lead);
-                }
-                Action::Shed { .. } => panic!("{action:?}"),
-            }
-        }
-    }
+        Action::Shed { .. } => panic!("{action:?}"),
+    });
     let waiting: usize = graph.operators().iter().map(|operator| operator.inputs.len()).sum();
     assert!(rig.machine.slots_held() <= waiting, "only what waits for others is held");
     longest

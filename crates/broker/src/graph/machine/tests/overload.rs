@@ -1,9 +1,6 @@
 //! More events than there is time for: what is lost has cost nothing, and no level is without results that another one has already computed.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeSet, BinaryHeap},
-};
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use super::{
     super::{super::Supplier, pace::LOSSES_BEHIND},
@@ -51,36 +48,21 @@ struct Seen {
 /// Runs copies for a second on one core; the suppliers of each push at the same moment, copies one behind the other.
 fn run(count: usize) -> Seen {
     let mut rig = Rig::with(copies(count), Policy { cores: 1, is_preemptive: false, replaces_queued: true });
-    let mut events: BinaryHeap<Reverse<(u64, u8, usize, u64)>> = BinaryHeap::new();
+    let mut agenda = Agenda::new();
     for copy in 0..count {
         let phase_us = copy as u64 * PERIOD_US / count as u64;
         for sequence in 1..=100u64 {
             let at_ns = (1_000_000 + phase_us + sequence * PERIOD_US) * US;
-            events.extend((0..SUPPLIERS).map(|supplier| Reverse((at_ns, 1, SUPPLIERS * copy + supplier, sequence))));
+            let arrival = |supplier| Happening::Arrival { supplier: SUPPLIERS * copy + supplier, sequence };
+            agenda.extend((0..SUPPLIERS).map(|supplier| Reverse((at_ns, arrival(supplier)))));
         }
     }
     let mut seen = Seen { timely: [0; 3], rounds: [0; 3] };
-    while let Some(Reverse((now_ns, kind, number, sequence))) = events.pop() {
-        rig.now_ns = now_ns;
-        let mut out = Vec::new();
-        if kind == 0 {
-            let job = JobId { operator: OperatorId::of(number), round: sequence };
-            rig.machine.finish(now_ns, job, Outcome::Done(Emission::Emit, 8), &mut out);
-        } else {
-            let arrival = rig.arrival(number, sequence);
-            rig.machine.arrive(now_ns, arrival, &mut out).expect("it is taken");
+    rig.play(agenda, |_, action| {
+        if let Action::Deliver { output, .. } = action {
+            seen.timely[output % 3] += 1;
         }
-        for action in out {
-            match action {
-                Action::Run(job) => {
-                    let cost_ns = rig.machine.graph().operator(job.operator).cost.get().unsigned_abs();
-                    events.push(Reverse((now_ns + cost_ns, 0, job.operator.index(), job.round)));
-                }
-                Action::Deliver { output, .. } => seen.timely[output % 3] += 1,
-                Action::Shed { .. } => {}
-            }
-        }
-    }
+    });
     for copy in 0..count {
         for (rounds, operator) in seen.rounds.iter_mut().zip(1..) {
             *rounds += rig.machine.counters(OperatorId::of(OPERATORS * copy + operator)).rounds;

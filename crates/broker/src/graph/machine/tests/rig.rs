@@ -1,6 +1,20 @@
 //! A machine, and workers that end when a test says so.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use super::*;
+
+/// What is to happen, in this order at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Happening {
+    /// A round has had its time.
+    End { operator: usize, round: u64 },
+    /// A supplier's event comes.
+    Arrival { supplier: usize, sequence: u64 },
+}
+
+/// What is to happen when, in nanoseconds.
+pub type Agenda = BinaryHeap<Reverse<(u64, Happening)>>;
 
 /// A machine on the bench. Its time is what the test says.
 pub struct Rig {
@@ -121,6 +135,31 @@ impl Rig {
     /// Sequences of what was delivered.
     pub fn sequences(&self) -> Vec<u64> {
         self.delivered.iter().map(|(record, ..)| record.lead.sequence.0).collect()
+    }
+
+    /// Plays what is on the agenda, each operator taking its cost; `see` sees what is done and when.
+    pub fn play(&mut self, mut agenda: Agenda, mut see: impl FnMut(u64, &Action)) {
+        while let Some(Reverse((now_ns, what))) = agenda.pop() {
+            self.now_ns = now_ns;
+            let mut out = Vec::new();
+            match what {
+                Happening::End { operator, round } => {
+                    let job = JobId { operator: OperatorId::of(operator), round };
+                    self.machine.finish(now_ns, job, Outcome::Done(Emission::Emit, 8), &mut out);
+                }
+                Happening::Arrival { supplier, sequence } => {
+                    let arrival = self.arrival(supplier, sequence);
+                    self.machine.arrive(now_ns, arrival, &mut out).expect("it is taken");
+                }
+            }
+            for action in out {
+                if let Action::Run(JobId { operator, round }) = action {
+                    let cost_ns = self.machine.graph().operator(operator).cost.get().unsigned_abs();
+                    agenda.push(Reverse((now_ns + cost_ns, Happening::End { operator: operator.index(), round })));
+                }
+                see(now_ns, &action);
+            }
+        }
     }
 }
 
