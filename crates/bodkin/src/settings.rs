@@ -9,8 +9,10 @@ mod edges;
 pub mod fleet;
 mod graphs;
 pub mod help;
+mod limits;
 pub mod moved;
 mod options;
+mod orchestrator;
 pub mod pair;
 mod platform;
 mod relay;
@@ -30,12 +32,10 @@ use anyhow::{Context, anyhow, bail};
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
     name::{CloudName, EventType, NamingRules},
-    orchestrator::{StoreKind, reservation::ReservationTimes},
     service_registry::{AddressDetection, Deregistration},
 };
 use bodkin_host::{
-    AuditLimits, DeliveryPolicy, EventLogLimits, HostConfig, JobSchedule, KeyStores, Limits, OrchestratorConfig, Port, SecurityConfig,
-    api::Modeller, gate::Origin, realtime::Realtime,
+    AuditLimits, EventLogLimits, HostConfig, JobSchedule, KeyStores, Port, SecurityConfig, api::Modeller, gate::Origin, realtime::Realtime,
 };
 use nix::unistd::{AccessFlags, access};
 
@@ -131,10 +131,9 @@ impl Settings {
     /// What complete settings mean.
     pub fn config(self) -> anyhow::Result<HostConfig> {
         let all = "complete settings have every option";
-        let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
-        let (listen, delivery) = (self.listen.expect(all), delivery(&self)?);
-        let (address_detection, jobs) = (address_detection(&self)?, jobs(&self)?);
+        let (listen, address_detection, jobs) = (self.listen.expect(all), address_detection(&self)?, jobs(&self)?);
         let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
+        let (limits, orchestrator) = (self.limits()?, self.orchestrator()?);
         let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
         let (traces, dns_sd) = (self.traces()?, self.announced()?);
         let fleet = self.fleet()?;
@@ -144,14 +143,6 @@ impl Settings {
         let domain_name = self.domain_name.as_deref().map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
         if domain_name.is_none() && listen.is_unspecified() {
             bail!("--listen {listen} needs --domain-name, the address under which clients reach the core systems");
-        }
-        let check_interval_s = self.qos_reservation_check_interval_s.expect(all);
-        if check_interval_s == 0 {
-            bail!("--qos-reservation-check-interval-s must be at least 1");
-        }
-        let measurement_interval_s = self.qos_measurement_interval_s.expect(all);
-        if measurement_interval_s == 0 {
-            bail!("--qos-measurement-interval-s must be at least 1");
         }
         let domain_name = domain_name.unwrap_or_else(|| listen.to_string());
         let carriers = self.carriers()?;
@@ -199,7 +190,7 @@ impl Settings {
             },
             address_detection,
             jobs,
-            ping_timeout: ms(self.ping_timeout_ms),
+            ping_timeout: Duration::from_millis(self.ping_timeout_ms.expect(all)),
             event_log: self.event_log.expect(all).then_some(EventLogLimits {
                 bytes_max: self.event_log_bytes_max.expect(all),
                 age_max: Duration::from_secs(self.event_log_age_max_s.expect(all)),
@@ -215,38 +206,11 @@ impl Settings {
             carriers,
             realtime: Realtime::ordinary(),
             durable_event_types: durable(self.durable_event_types.expect(all))?.into_iter().chain(from_fleet).collect(),
-            orchestrator: OrchestratorConfig {
-                store: if self.use_flexible_store.expect(all) { StoreKind::Flexible } else { StoreKind::Plain },
-                reservations: ReservationTimes {
-                    lock: Duration::from_secs(self.qos_reservation_temp_lock_duration_s.expect(all)),
-                    maximum: Duration::from_secs(self.qos_maximum_reservation_duration_s.expect(all)),
-                },
-                reservation_check_interval: Duration::from_secs(check_interval_s),
-                quality_interval: self.enable_qos.expect(all).then(|| Duration::from_secs(measurement_interval_s)),
-            },
+            orchestrator,
             forecast: Some(forecast),
             modeller: Some(Modeller { draw: modelling::draw, fit: modelling::fit }),
             token_lifetimes,
-            limits: Limits {
-                connections_max: self.connections_max.expect(all),
-                handshake_timeout: ms(self.handshake_timeout_ms),
-                header_timeout: ms(self.header_timeout_ms),
-                body_timeout: ms(self.body_timeout_ms),
-                idle_timeout: ms(self.idle_timeout_ms),
-                send_timeout: ms(self.send_timeout_ms),
-                stream_stall_timeout: ms(self.stream_stall_timeout_ms),
-                heartbeat: ms(self.heartbeat_ms),
-                body_bytes_max: self.body_bytes_max.expect(all),
-                event_bytes_max: self.event_bytes_max.expect(all),
-                subscriptions_max: self.subscriptions_max.expect(all),
-                event_types_max: self.event_types_max.expect(all),
-                subscriber_queue_bytes_max: self.subscriber_queue_bytes_max.expect(all),
-                push_timeout: ms(self.push_timeout_ms),
-                neighbor_timeout: ms(self.neighbor_timeout_ms),
-                tunnel_idle_timeout: tunnels.idle_timeout,
-                delivery,
-                dead_letters_max: self.dead_letters_max.expect(all),
-            },
+            limits,
         })
     }
 }
@@ -337,26 +301,6 @@ fn durable(names: Vec<String>) -> anyhow::Result<Vec<EventType>> {
 fn origins(texts: impl Iterator<Item = String>) -> anyhow::Result<Vec<Origin>> {
     let given = texts.filter(|text| !text.trim().is_empty());
     given.map(|text| Origin::parse(&text).context("cors_origins or management_tool_origin")).collect()
-}
-
-/// How patient push is; what would never try or never wait is refused.
-fn delivery(settings: &Settings) -> anyhow::Result<DeliveryPolicy> {
-    let all = "complete settings have every option";
-    let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
-    let policy = DeliveryPolicy {
-        attempts_max: settings.push_attempts_max.expect(all),
-        breaker_failures: settings.push_breaker_failures.expect(all),
-        backoff_min: ms(settings.push_backoff_min_ms),
-        backoff_max: ms(settings.push_backoff_max_ms),
-        give_up: Duration::from_secs(settings.push_give_up_s.expect(all)),
-    };
-    if policy.attempts_max == 0 || policy.breaker_failures == 0 || policy.backoff_min.is_zero() {
-        bail!("push_attempts_max, push_breaker_failures and push_backoff_min_ms must be at least 1");
-    }
-    if policy.backoff_max < policy.backoff_min {
-        bail!("push_backoff_max_ms must not be less than push_backoff_min_ms");
-    }
-    Ok(policy)
 }
 
 /// The port of every listener; without an offset any.

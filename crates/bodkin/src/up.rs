@@ -15,6 +15,7 @@ use bodkin_host::{
     pair::PairConfig,
     realtime::{Realtime, keep_large_tables_apart},
 };
+use bodkin_store::Opened;
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
@@ -93,43 +94,7 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         None => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the control plane's threads")?;
-    let opened = runtime.block_on(async {
-        // Asked for before anything is served, so that an early signal is not lost.
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        // Insecure mode has nothing to read again, and ends with its terminal.
-        let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
-        let is_new = config.security.as_ref().is_some_and(|security| !security.place().exists());
-        let server = match Server::start(&config).await {
-            Ok(server) => server,
-            Err(error) => return Ok(Err(fail(FAILED, &error.into()))),
-        };
-        tell_ready(&server, &config, started, json_output);
-        if is_new && !json_output {
-            tell_new(&config);
-        }
-        manager.ready(SERVES);
-        let pulse = server.pulse();
-        if config.security.is_none() && !config.listen.is_loopback() {
-            tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
-        }
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                () = hung_up(hang_up.as_mut()) => {
-                    manager.reloading();
-                    server.reload("SIGHUP").await;
-                    manager.ready(SERVES);
-                }
-                () = manager.watch(&pulse) => {}
-            }
-        }
-        manager.stopping();
-        if !json_output {
-            println!("stopping: what is under way is answered");
-        }
-        anyhow::Ok(Ok(server.stop().await))
-    })?;
+    let opened = runtime.block_on(serve(&config, &manager, started, json_output))?;
     // Idle connections and push tasks hold on to the store; they end with the runtime.
     runtime.shutdown_timeout(SHUTDOWN_MAX);
     match opened {
@@ -139,6 +104,45 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         }
         Err(code) => Ok(code),
     }
+}
+
+/// Serves until a signal says otherwise; gives the store to be closed, or the exit code of a start that came to nothing.
+async fn serve(config: &HostConfig, manager: &ServiceManager, started: Instant, json_output: bool) -> anyhow::Result<Result<Opened, u8>> {
+    // Asked for before anything is served, so that an early signal is not lost.
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // Insecure mode has nothing to read again, and ends with its terminal.
+    let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
+    let is_new = config.security.as_ref().is_some_and(|security| !security.place().exists());
+    let server = match Server::start(config).await {
+        Ok(server) => server,
+        Err(error) => return Ok(Err(fail(FAILED, &error.into()))),
+    };
+    tell_ready(&server, config, started, json_output);
+    if is_new && !json_output {
+        tell_new(config);
+    }
+    manager.ready(SERVES);
+    let pulse = server.pulse();
+    if config.security.is_none() && !config.listen.is_loopback() {
+        tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
+    }
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            () = hung_up(hang_up.as_mut()) => {
+                manager.reloading();
+                server.reload("SIGHUP").await;
+                manager.ready(SERVES);
+            }
+            () = manager.watch(&pulse) => {}
+        }
+    }
+    manager.stopping();
+    if !json_output {
+        println!("stopping: what is under way is answered");
+    }
+    Ok(Ok(server.stop().await))
 }
 
 fn fail(code: u8, error: &anyhow::Error) -> u8 {
