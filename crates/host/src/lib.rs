@@ -2,8 +2,8 @@
 //!
 //! The **control plane** ([`control`], [`listener`]) runs on tokio and carries out every operation as a function of a
 //! request. The **data plane** ([`shard`]) is a thread of its own that owns the Event Handler's port: publish and event
-//! streams never leave it. Where a published event goes: `shard::publish` -> `arrowhead::publication` (may it?) ->
-//! `broker::Shard::step` (who hears it?) -> `frames` (its bytes) -> the subscribers' connections and `push`.
+//! streams never leave it. Where a published event goes: `shard::request` -> `shard::publish` -> `arrowhead::publication` (may it?) ->
+//! `broker::Shard::publish`, of a real-time topic `accept` (who hears it?) -> `frames` (its bytes) -> the subscribers' connections and `push`.
 
 pub mod answer;
 pub mod api;

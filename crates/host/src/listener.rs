@@ -113,10 +113,7 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
     let Some((mut channel, peer)) = welcomed else { return Ok(None) };
     let place = context.places.as_ref().map(|places| places.take(&peer));
     if let Some(None) = place {
-        let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
-        let mut out = Vec::new();
-        answer::push_answer(&mut out, &too_many(), DateText::default().at(SystemTime::now()), recipient);
-        send(&mut channel, &out, limits).await?;
+        say_last(&mut channel, &too_many(), None, limits).await?;
         return Ok(Some(channel));
     }
     let mut reader = RequestReader::new(limits.body_bytes_max);
@@ -130,14 +127,10 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
                 return Ok(None);
             }
             Received::Broken(status, told) => {
-                let page = context.gate.reader_of(&reader);
-                let recipient = Recipient { reader: page.as_deref(), is_secure: channel.is_tls(), ..Recipient::CLOSED };
-                let mut out = Vec::new();
                 let answer = Answer::text(status, told);
                 let is_own = reader.target().is_some_and(problem::is_told_at);
                 let answer = if is_own { problem::told(answer) } else { answer };
-                answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), recipient);
-                send(&mut channel, &out, limits).await?;
+                say_last(&mut channel, &answer, context.gate.reader_of(&reader).as_deref(), limits).await?;
                 return Ok(Some(channel));
             }
         };
@@ -177,6 +170,14 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
         // An idle connection costs next to nothing.
         reader.shrink(0);
     }
+}
+
+/// Says the last answer of a connection, whose reader may be a page.
+async fn say_last(channel: &mut AsyncChannel, answer: &Answer, reader: Option<&str>, limits: &Limits) -> io::Result<()> {
+    let recipient = Recipient { reader, is_secure: channel.is_tls(), ..Recipient::CLOSED };
+    let mut out = Vec::new();
+    answer::push_answer(&mut out, answer, DateText::default().at(SystemTime::now()), recipient);
+    send(channel, &out, limits).await
 }
 
 /// A whole request, and what the gate says of it.

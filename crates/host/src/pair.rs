@@ -13,17 +13,18 @@
 //! ```
 
 mod beat;
+mod handle;
 mod keeper;
 mod leadership;
 mod link;
 mod links;
+mod news;
 mod node;
 pub(crate) mod primary;
 mod record;
 mod trust;
 
 use std::{
-    collections::BTreeMap,
     io,
     net::SocketAddr,
     path::PathBuf,
@@ -33,39 +34,34 @@ use std::{
 };
 
 use bodkin_broker::{
-    Backup, Epoch, Instant, Node, Terms, TopicId,
-    member::{MemberConfigError, Mode, Protection},
+    Epoch, Instant, Node,
+    member::{MemberConfigError, Mode},
 };
-use bodkin_store::{
-    Store,
-    event_log::{Position, RecordName},
-    following::{Following, Reporter},
-    replication::Committed,
-};
+use bodkin_store::{Store, following::Following};
 use mio::Poll;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::record::RecordError;
 pub use self::{
+    handle::PairHandle,
     keeper::Ticket,
     leadership::Leadership,
     links::PROTOCOL,
+    news::{Given, News, Preparation, Promoted, RequiredSubscriber},
     node::{HandOverError, HandedOver},
+    record::RecordError,
 };
 use self::{
-    keeper::{Keeper, KeeperMessage},
-    link::Link,
+    keeper::Keeper,
     node::{PairThread, WAKER},
-    primary::Piece,
     trust::SharedTrust,
 };
 use crate::{
     inbox::Inbox,
     realtime::Realtime,
     security::{SecurityConfig, SecurityError},
-    shard::{Kept, boot_and_system_time},
-    topics::{RealTimeTopic, RealTimeTopics, wish::Asker},
+    shard::boot_and_system_time,
+    topics::RealTimeTopics,
 };
 
 /// What the file of each copy of the database begins with.
@@ -196,143 +192,6 @@ enum Message {
     Stop,
 }
 
-/// What the pair has to say to the shard.
-pub enum News {
-    /// What this node has kept as a Backup: it is about to lead, and goes on with that.
-    Given(Box<Given>),
-    /// This node leads from now on, in this epoch; until when is in [`Leadership`].
-    Leads {
-        /// Which one.
-        epoch: Epoch,
-    },
-    /// It leads no more.
-    Fenced,
-    /// It is about to hand the lead over: who waits is to be answered, and nobody more.
-    HandOver,
-    /// That is over, or given up.
-    HandOverEnds,
-    /// What may be counted on has changed.
-    Protection(Protection),
-    /// A connection to the Backup.
-    Channel {
-        /// The connection.
-        link: Box<Link>,
-        /// Which one of all.
-        serial: u64,
-    },
-    /// The Backup is not connected any more.
-    BackupGone,
-    /// The database has changed.
-    Committed(Committed),
-    /// This node follows: what its leader has.
-    Prepare(Vec<Preparation>),
-    /// This node follows: records of the leader's for the event log.
-    Records {
-        /// As [`bodkin_store::event_log::batch`] has them.
-        batch: Box<[u8]>,
-        /// By which the keeper is told when they are on the disk.
-        ticket: Ticket,
-    },
-    /// This node follows: the leader is to be told what the event log has.
-    NameRecords {
-        /// On which connection.
-        serial: u64,
-    },
-    /// This node leads: where its event log parts from the Backup's.
-    Searched {
-        /// Of which connection.
-        serial: u64,
-        /// The first record that the Backup lacks.
-        first: Option<Position>,
-    },
-    /// This node leads: a piece of its event log that the Backup lacks.
-    Lacking {
-        /// On which connection it is to be sent.
-        serial: u64,
-        /// What was read.
-        piece: Piece,
-    },
-}
-
-impl std::fmt::Debug for News {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Given(_) => "Given",
-            Self::Leads { .. } => "Leads",
-            Self::Fenced => "Fenced",
-            Self::HandOver => "HandOver",
-            Self::HandOverEnds => "HandOverEnds",
-            Self::Protection(_) => "Protection",
-            Self::Channel { .. } => "Channel",
-            Self::BackupGone => "BackupGone",
-            Self::Committed(_) => "Committed",
-            Self::Prepare(_) => "Prepare",
-            Self::Records { .. } => "Records",
-            Self::NameRecords { .. } => "NameRecords",
-            Self::Searched { .. } => "Searched",
-            Self::Lacking { .. } => "Lacking",
-        })
-    }
-}
-
-/// What a shard that follows is told of its leader's topics and subscribers, so that it has them when it leads.
-#[derive(Clone, Debug)]
-pub enum Preparation {
-    /// A real-time topic, or what it promises from now on.
-    Topic {
-        /// The topic.
-        topic: Arc<RealTimeTopic>,
-        /// Its terms.
-        terms: Terms,
-        /// Its number in the Backup's machine.
-        in_backup: TopicId,
-    },
-    /// The leader waits for a subscriber. One of a topic that is not here yet is told again behind it.
-    Required(RequiredSubscriber),
-    /// It does not any more.
-    NotRequired {
-        /// Of which topic.
-        topic: Box<str>,
-        /// Who.
-        name: Box<str>,
-    },
-    /// For whom it waits is told anew, or not known.
-    NobodyRequired,
-}
-
-/// A subscriber whose acknowledgements count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequiredSubscriber {
-    /// Of which topic.
-    pub topic: Box<str>,
-    /// Who.
-    pub name: Box<str>,
-    /// How long it is waited for.
-    pub wait: Duration,
-}
-
-/// What a Backup has when it is promoted.
-#[derive(Debug)]
-pub struct Promoted {
-    /// The machine, with its streams.
-    pub backup: Backup,
-    /// The events, by slot.
-    pub kept: Vec<Kept>,
-    /// Topics of which subscribers asked more than was declared, and under which name that is in force here.
-    pub asked: Vec<(Box<str>, Asker)>,
-    /// The checkpoints of graphs, by name.
-    pub graphs: BTreeMap<Box<str>, Vec<u8>>,
-}
-
-/// What the keeper gives away.
-#[derive(Debug)]
-pub struct Given {
-    /// `None`: it has not all of what the leader before had, and so nothing.
-    pub promoted: Option<Promoted>,
-    /// Where the event log has to go on: the database names places in that of the leader before.
-    pub log_from: Position,
-}
-
 /// What a local cloud that follows has for the keeper.
 pub(crate) struct Follows {
     /// Repeats the leader's changes.
@@ -345,113 +204,6 @@ pub(crate) struct Follows {
     pub topics_max: usize,
     /// Where commits go once this node leads.
     pub shard: Arc<Inbox>,
-}
-
-/// The node's side that the local cloud holds while it serves.
-#[derive(Clone)]
-pub struct PairHandle {
-    inbox: Arc<Inbox<Message>>,
-    leadership: Arc<Leadership>,
-    /// A witness has none.
-    keeper: Option<Arc<Inbox<KeeperMessage>>>,
-    /// In secure mode.
-    trust: Option<SharedTrust>,
-    /// How long the right to lead lasts.
-    pub lease: Duration,
-}
-
-impl std::fmt::Debug for PairHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PairHandle").field("leadership", &self.leadership).finish_non_exhaustive()
-    }
-}
-
-impl PairHandle {
-    /// Of a node that hears nothing.
-    #[cfg(test)]
-    pub(crate) fn without_node(leadership: Arc<Leadership>, lease: Duration) -> Self {
-        let waker = mio::Waker::new(Poll::new().expect("a poll").registry(), WAKER).expect("a waker");
-        Self { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease }
-    }
-
-    /// Whether this node leads.
-    pub fn leadership(&self) -> &Arc<Leadership> {
-        &self.leadership
-    }
-
-    /// Who tells the keeper what became of the leader's changes.
-    pub(crate) fn reporter(&self) -> Reporter {
-        let keeper = self.keeper.clone().expect("a candidate has a keeper");
-        Box::new(move |report| keeper.post(KeeperMessage::Report(report)))
-    }
-
-    /// A local cloud runs, and follows until this node leads.
-    pub(crate) fn attach(&self, follows: Follows) {
-        let shard = follows.shard.clone();
-        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Attached(Box::new(follows)));
-        self.inbox.post(Message::Attached(shard));
-    }
-
-    /// The leader's records are on the disk, or why they are not.
-    pub(crate) fn recorded(&self, ticket: Ticket, result: Result<(), String>) {
-        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Recorded { ticket, result });
-    }
-
-    /// What the event log has, for the leader at the other end of a connection.
-    pub(crate) fn logged(&self, serial: u64, newest: Vec<RecordName>) {
-        self.keeper.as_ref().expect("a candidate has a keeper").post(KeeperMessage::Logged { serial, newest });
-    }
-
-    /// The shard cannot wait for the Backup: it is out of sync from now on.
-    pub(crate) fn backup_out(&self) {
-        self.inbox.post(Message::BackupOut);
-    }
-
-    /// The Backup has everything that the leader of this epoch has.
-    pub(crate) fn backup_in_sync(&self, epoch: Epoch) {
-        self.inbox.post(Message::BackupInSync(epoch));
-    }
-
-    /// The replica channel has ended.
-    pub(crate) fn channel_ended(&self, serial: u64) {
-        self.inbox.post(Message::ChannelEnded { serial });
-    }
-
-    /// The local cloud ends, and its database is about to be closed.
-    pub fn detach(&self) {
-        self.inbox.post(Message::Detached);
-        self.keeper.iter().for_each(|keeper| keeper.post(KeeperMessage::Detached));
-    }
-
-    /// Whether the nodes prove who they are.
-    pub fn is_secure(&self) -> bool {
-        self.trust.is_some()
-    }
-
-    /// Certificates and revocations of the pair's nodes are read again, on a thread of their own. Insecure mode has none.
-    pub fn reload(&self) {
-        if let Some(Err(error)) = self.trust.as_ref().map(SharedTrust::reload) {
-            tracing::error!(%error, "the certificates of the pair's nodes are not read any more");
-        }
-    }
-
-    /// Has the other candidate lead in place of this node. It is told when that one leads, or why it does not; meanwhile requests are refused.
-    pub async fn hand_over(&self) -> Result<HandedOver, HandOverError> {
-        let (told, done) = oneshot::channel();
-        self.inbox.post(Message::HandOver(told));
-        // A node that ends answers nobody.
-        done.await.unwrap_or(Err(HandOverError::Overtaken))
-    }
-
-    /// The shard has answered everything that waited, and the Backup has it.
-    pub(crate) fn drained(&self) {
-        self.inbox.post(Message::Drained);
-    }
-
-    /// The process is to end.
-    pub fn end(&self) {
-        self.inbox.post(Message::End);
-    }
 }
 
 /// A running node.
