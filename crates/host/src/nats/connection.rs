@@ -86,6 +86,9 @@ impl Connection {
     }
 
     /// Writes as much as the socket takes.
+    ///
+    /// # Errors
+    /// The connection is at its end.
     pub fn write(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
             match self.channel.write(&self.out[self.written..]) {
@@ -109,7 +112,10 @@ impl Connection {
         Ok(())
     }
 
-    /// What has come; `None`: nothing just now. At the end it is [`ErrorKind::UnexpectedEof`].
+    /// What has come; `None`: nothing just now.
+    ///
+    /// # Errors
+    /// The connection is at its end: [`ErrorKind::UnexpectedEof`] where the server has ended it.
     pub fn read(&mut self) -> io::Result<Option<&[u8]>> {
         if !self.greeting.is_empty() {
             let bytes = std::mem::take(&mut self.greeting);

@@ -80,6 +80,9 @@ pub(crate) struct Line {
 
 impl Line {
     /// Without a connection.
+    ///
+    /// # Errors
+    /// The system has no poll for it.
     pub fn new(name: String, place: NatsPlace, pause: Pause) -> io::Result<Self> {
         let mut servers = Servers::new(place.servers.len(), pause);
         let (next, _) = servers.next(0);
@@ -88,6 +91,9 @@ impl Line {
     }
 
     /// Wakes the thread that waits. There is one for a line.
+    ///
+    /// # Errors
+    /// The system has none.
     pub fn waker(&self) -> io::Result<Waker> {
         Waker::new(self.poll.registry(), WAKE_UP)
     }
@@ -103,6 +109,9 @@ impl Line {
     }
 
     /// Waits until something comes, somebody wakes the thread, or for so long.
+    ///
+    /// # Errors
+    /// The system's.
     pub fn wait(&mut self, longest: Duration) -> io::Result<()> {
         match self.poll.poll(&mut self.events, Some(longest)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),

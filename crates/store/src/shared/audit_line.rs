@@ -109,11 +109,17 @@ impl NodeChain {
 
 impl Draft<'_> {
     /// The newest wanted entries of one node or of all, in the order of their times, `count` at the most.
+    ///
+    /// # Errors
+    /// The database is this node's own, or does not answer.
     pub fn audit_of_nodes(&self, node: Option<&str>, query: &AuditQuery, count: usize) -> Result<NodeEntries, OperationError> {
         Ok(newest(shared(self.database())?, node, query, count)?)
     }
 
     /// Every log, verified.
+    ///
+    /// # Errors
+    /// As [`Draft::audit_of_nodes`].
     pub fn audit_chains(&self) -> Result<Vec<NodeChain>, OperationError> {
         Ok(chains(shared(self.database())?)?)
     }
@@ -127,11 +133,17 @@ fn shared(database: Database<'_>) -> DatabaseResult<&Session> {
 }
 
 /// As [`Draft::audit_of_nodes`], by who has no node on the database.
+///
+/// # Errors
+/// The database is not reached or does not answer: its words.
 pub fn audit_at(place: &DatabasePlace, node: Option<&str>, query: &AuditQuery, count: usize) -> Result<NodeEntries, String> {
     connected(place, |session| newest(session, node, query, count))
 }
 
 /// As [`Draft::audit_chains`], by who has no node on the database.
+///
+/// # Errors
+/// As [`audit_at`].
 pub fn audit_chains_at(place: &DatabasePlace) -> Result<Vec<NodeChain>, String> {
     connected(place, chains)
 }

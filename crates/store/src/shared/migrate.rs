@@ -91,6 +91,9 @@ pub enum MigrateError {
 }
 
 /// Moves the database in `directory`, which no Bodkin may use, and which stays as it is. The directory becomes that of the cloud's first node.
+///
+/// # Errors
+/// There is nothing to move, or nothing that may be moved, or nowhere to move it to; then both are as they were.
 pub fn migrate(directory: &Path, place: &DatabasePlace) -> Result<Migrated, MigrateError> {
     if !directory.join(DATABASE_FILE).exists() {
         return Err(MigrateError::NoDatabase(directory.to_owned()));

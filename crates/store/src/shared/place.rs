@@ -58,6 +58,9 @@ struct TlsWords {
 
 impl DatabasePlace {
     /// Reads a URL.
+    ///
+    /// # Errors
+    /// It is none of PostgreSQL's, lacks a part, or asks for what is not there.
     pub fn parse(url: &str) -> Result<Self, NoPlace> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(NoPlace::Form);
