@@ -73,7 +73,7 @@ pub enum Input {
         sequence: Sequence,
         /// Why.
         reason: RefusalReason,
-        /// When to send it again, if the reason passes; at most [`RETRY_AFTER_MAX`](crate::RETRY_AFTER_MAX) counts.
+        /// When to send it again, if the reason passes; at most [`RETRY_AFTER_MAX`] counts.
         retry_after: Duration,
     },
 }

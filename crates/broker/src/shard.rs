@@ -1,6 +1,6 @@
 //! One shard: the topics one thread owns, with their subscriptions and streams.
 //!
-//! A topic is best effort, and its events go out as they come ([`Shard::publish`]), or it has [`Terms`](crate::Terms), which make it a real-time topic: its events
+//! A topic is best effort, and its events go out as they come ([`Shard::publish`]), or it has [`Terms`], which make it a real-time topic: its events
 //! are kept, dispatched by deadline, replicated and covered. In a turn the host tells what has happened ([`Shard::step`], [`Shard::accept`]),
 //! takes work until there is none ([`Shard::next`]), and ends the turn ([`Shard::end_turn`]).
 

@@ -124,7 +124,7 @@ pub struct HostConfig {
     pub listen: IpAddr,
     /// Address the core systems register under.
     pub domain_name: String,
-    /// The port of each listener, in the order of [`Port::ALL`]; 0 is any.
+    /// The port of each listener, in the order of [`Port::ALL`](crate::server::Port::ALL); 0 is any.
     pub ports: [u16; 7],
     /// The ports at which consumers reach tunnels to other clouds.
     pub tunnel_ports: PortRange,
@@ -174,7 +174,7 @@ pub struct HostConfig {
     pub log_entries_max: u64,
     /// What the audit log keeps.
     pub audit: AuditLimits,
-    /// Names under which clients call, beside those that need no list ([`OwnNames`]).
+    /// Names under which clients call, beside those that need no list ([`OwnNames`](crate::host_name::OwnNames)).
     pub host_names: Vec<String>,
     /// Origins whose pages may call, beside the own dashboard's.
     pub cors_origins: Vec<Origin>,

@@ -1,6 +1,6 @@
 //! What each port says of itself: an OpenAPI document, upstream's Swagger document, and a page that shows them.
 //!
-//! A document is made of the table of routes and of a description of each ([`description`]), when it is asked for: that
+//! A document is made of the table of routes and of a description of each ([`mod@description`]), when it is asked for: that
 //! takes a millisecond or two, and nothing at the start or in memory.
 
 pub mod async_api;

@@ -1,6 +1,6 @@
 //! Stochastic Petri nets: how long something takes and how full something is, before it is built.
 //!
-//! A [`net::Net`] is places, timed and immediate transitions, and a first marking. It is read from a file ([`format`]), analysed by a
+//! A [`net::Net`] is places, timed and immediate transitions, and a first marking. It is read from a file ([`mod@format`]), analysed by a
 //! numerical method, or simulated. Every answer comes with a bound or an estimate of its error, which says which of the two it is, or
 //! with a confidence interval; what cannot have one is refused. `docs/design/petri.md` has the methods and their sources.
 //!

@@ -1,7 +1,7 @@
 //! The audit log: who did what, and who was given what, in files that are only appended to.
 //!
 //! Every line is an entry and names the hash of the line before it, so that none can be changed, removed or put in unnoticed
-//! ([`verify`]). Whoever has something to tell puts it into a bounded queue; the thread `audit` numbers, chains and writes
+//! ([`mod@verify`]). Whoever has something to tell puts it into a bounded queue; the thread `audit` numbers, chains and writes
 //! what waits, and syncs it once a second and whenever an answer waits for it. A disk that takes nothing more suspends the log, which is told:
 //! entries of changes wait for it, others are counted, and whoever is about to make a change asks [`AuditLog::check`] first.
 //! The last entry is noted in the database too, so that a missing end shows.

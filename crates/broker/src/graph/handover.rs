@@ -1,7 +1,7 @@
 //! What goes with an operator from one host to another: its state behind its last round, what waits at its inputs, and how far it has taken what it is made of.
 //!
 //! It is taken where nothing is under way in the part that the operator leaves ([`Machine::is_idle`](super::machine::Machine::is_idle)), and read where it has taken nothing yet. Publishers are told
-//! apart by the edge that they are heard on, so that their numbers change on the way ([`origin`](super::placement::origin)).
+//! apart by the edge that they are heard on, so that their numbers change on the way ([`super::placement::origin`]).
 
 use super::{
     machine::{Lead, Waiting, WaitingEvent},

@@ -1,4 +1,4 @@
-//! The frames that decide who leads: they go to [`Member`](crate::Member) and come from it.
+//! The frames that decide who leads: they go to [`Member`](crate::member::Member) and come from it.
 
 use super::codec::{Field, Reader, VERSION, WireError, codes, frames};
 use crate::epoch::{Epoch, Node};

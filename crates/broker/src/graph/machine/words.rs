@@ -97,7 +97,7 @@ pub enum Outcome {
 /// What the host is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Let a worker of the operator's level run a round ([`Machine::job`]).
+    /// Let a worker of the operator's level run a round ([`Machine::job`](super::Machine::job)).
     Run(JobId),
     /// Publish a result. Its payload is in the slot until the next action is carried out.
     Deliver {

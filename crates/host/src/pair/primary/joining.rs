@@ -34,7 +34,7 @@ impl Primary {
         awaits_number || !matches!(self.parting, Parting::Known)
     }
 
-    /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`]. `position` is the last one of
+    /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`](bodkin_broker::BackupStanding::Joining). `position` is the last one of
     /// the channel, `log_end` behind the last record of the event log.
     pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<Vec<Change>> {
         if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
@@ -78,7 +78,7 @@ impl Primary {
     }
 
     /// Sends the next piece of the copy. When all of it is sent: what has been committed meanwhile, which goes out behind it, when the Backup
-    /// stands as [`BackupStanding::Joining`].
+    /// stands as [`BackupStanding::Joining`](bodkin_broker::BackupStanding::Joining).
     pub fn pump(&mut self, now: Instant) -> Result<Option<Vec<Change>>, TooFar> {
         let (Session::Copying { file, tail, .. }, Some(link)) = (&mut self.session, &mut self.link) else { return Ok(None) };
         if link.queued() >= COPY_AHEAD_BYTES {

@@ -4,7 +4,7 @@
 //! * A stochastic matrix enlarges no difference, so each further step changes the probabilities by no more than the last one did: `n` of them by no more
 //!   than `n` times that.
 //! * For the same reason the probabilities never get further away from the chain's long run than they are. That is worth working out where very many steps
-//!   are left; it comes with a bound of its own ([`steady`]), and where it cannot be had the steps are made.
+//!   are left; it comes with a bound of its own ([`mod@crate::chain::steady`]), and where it cannot be had the steps are made.
 //!
 //! The first and the last hold for ever, the second for one leg.
 
