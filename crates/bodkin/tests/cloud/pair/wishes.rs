@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bodkin_client::realtime::{Brokers, RealtimeSubscriber, SubscriberReport, Subscription};
+use bodkin_client::realtime::{Brokers, RealtimeSubscriber, Session, SubscriberReport, Subscription};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -37,8 +37,10 @@ fn the_strictest_is_in_force_at_the_promoted_node_before_its_subscriber_has_come
     subscriber.subscribe("hot", Subscription { loss_tolerance, deadline, ..Subscription::default() });
     let mut is_subscribed = false;
     let subscribed = eventually(|| {
-        let turned =
-            subscriber.turn(Duration::from_millis(5), |report| is_subscribed |= matches!(report, SubscriberReport::Subscribed(..)));
+        // The node that follows says so too, of what it has noted: nothing of that is in force anywhere.
+        let turned = subscriber.turn(Duration::from_millis(5), |report| {
+            is_subscribed |= matches!(report, SubscriberReport::Subscribed(_, Session::One));
+        });
         turned.expect("a turn");
         is_subscribed
     });
