@@ -12,17 +12,23 @@ mod memory;
 mod order;
 mod recall;
 mod settings;
+mod told;
+mod unsaid;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use self::order::{Came, Order};
 pub use self::{
     memory::Memory,
     recall::{Noted, Recall},
     settings::{ACK_PENDING_DEFAULT, ACK_PENDING_MAX, ACK_WAIT, IntakeSetup, NoIntake},
+    told::{Delivery, Told},
+};
+use self::{
+    order::{Came, Order},
+    unsaid::Unsaid,
 };
 use crate::{
     client::{Client, Event, Fault, Options, RequestId},
@@ -50,38 +56,6 @@ const LOOK_MESSAGES: usize = 10_000;
 const UNDER_WAY_MAX: usize = 2 * ACK_PENDING_MAX.unsigned_abs() as usize;
 /// What was brought and has to come again is waited for so many times the consumer's own wait, one message behind the other.
 const SETTLE_WAITS: u32 = 2;
-
-/// A message to be taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Its sequence in the stream: which one it is for ever.
-    pub sequence: u64,
-    /// The message.
-    pub message: Message,
-}
-
-/// What an intake tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The server of this name knows us.
-    Open(String),
-    /// The stream is like this: say what is remembered of it ([`Intake::remembers`]).
-    Stream(Box<StreamInfo>),
-    /// The consumer is there, and so many of its messages have not come yet.
-    Ready(u64),
-    /// Nothing comes; it is looked again.
-    None(NoIntake),
-    /// Take this, behind everything that was told before, and say [`Intake::done`] or [`Intake::refused`].
-    Take(Delivery),
-    /// The stream does not have messages any more that had not come: at the most so many were for this taker.
-    Lost(u64),
-    /// One that was taken came again.
-    Repeated,
-    /// The server has refused something, in its words.
-    Refused(String),
-    /// The server is about to go: connect to another one.
-    Leaving,
-}
 
 /// Whose answer it is.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +94,7 @@ pub struct Intake {
     order: Order,
     /// Taken, and not done: where each is acknowledged.
     taken: BTreeMap<u64, String>,
+    unsaid: Unsaid,
     /// Everything up to here was told to be taken, or is known.
     told_through: u64,
     /// The same at the last look at the stream, where there was one, and what has come since.
@@ -167,6 +142,7 @@ impl Intake {
             stream: None,
             order: Order::default(),
             taken: BTreeMap::new(),
+            unsaid: Unsaid::default(),
             told_through: 0,
             seen_through: None,
             remembered_seen: 0,
@@ -201,6 +177,14 @@ impl Intake {
         (self.client, self.pulled, self.asked) = (None, None, BTreeMap::new());
         self.is_glancing = false;
         self.pulls.clear();
+        self.drop_collected();
+    }
+
+    /// What was collected is forgotten, and has to come again.
+    fn drop_collected(&mut self) {
+        for (sequence, message) in self.order.take_collected() {
+            self.unsaid.comes_again(sequence, message);
+        }
         self.order = Order::default();
     }
 
@@ -259,10 +243,13 @@ impl Intake {
         self.acknowledge(&reply, ack);
     }
 
-    /// One that does not get through comes again, and is acknowledged then.
+    /// One that does not get through comes again, and is acknowledged then. Without a connection it is said on the next one, so that it does not come again before what is newer.
     fn acknowledge(&mut self, reply: &str, ack: Ack) {
-        let (Some(client), Ok(subject)) = (&mut self.client, Subject::new(reply)) else { return };
-        let _ = client.publish(&subject, &Headers::default(), ack.words());
+        match (&mut self.client, Subject::new(reply)) {
+            (Some(client), Ok(subject)) => drop(client.publish(&subject, &Headers::default(), ack.words())),
+            (None, _) => self.unsaid.is_done(reply, ack),
+            (_, Err(_)) => {}
+        }
     }
 
     /// Bytes have come from the server.
@@ -436,6 +423,7 @@ impl Intake {
         if !is_same {
             // What was taken of another stream of this name has no place here.
             self.taken.clear();
+            self.unsaid = Unsaid::default();
             (self.order, self.memory, self.told_through, self.seen_through) = (Order::default(), None, 0, None);
             self.since.clear();
             self.quiet_through = 0;
@@ -445,6 +433,7 @@ impl Intake {
             told.push(Told::Stream(Box::new(info)));
         } else if !matches!(purpose, Purpose::Glance) {
             self.standing = Standing::Draining;
+            self.unsaid.take_done().into_iter().for_each(|(reply, ack)| self.acknowledge(&reply, ack));
         } else if matches!(self.standing, Standing::Open) {
             self.see(info.state.first_seq, told);
             self.glance(self.ask_consumer.clone(), Purpose::GlanceBehind, now);
@@ -505,6 +494,8 @@ impl Intake {
         (self.heard, self.waiting, self.standing) = (now, info.num_pending + info.num_ack_pending, Standing::Open);
         self.settle_max = SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;
         self.settle_until = now + self.settle_max;
+        self.drop_collected();
+        self.unsaid.take_again().for_each(|(reply, ack)| self.acknowledge(&reply, ack));
         self.order.begin(info.delivered, info.num_ack_pending);
         told.push(Told::Ready(self.waiting));
         self.pulls.clear();
@@ -512,7 +503,9 @@ impl Intake {
 
     fn heard(&mut self, message: Message, now: Duration, told: &mut Vec<Told>) {
         if !matches!(self.standing, Standing::Open) {
-            // It comes again.
+            if let Some(Delivered { at, .. }) = Delivered::of(&message) {
+                self.unsaid.comes_again(at.stream_seq, message);
+            }
             return;
         }
         self.heard = now;
@@ -529,7 +522,8 @@ impl Intake {
             Came::InOrder(ready) => ready.into_iter().for_each(|(sequence, message)| self.ready(sequence, message, told)),
             // However slow the link is, it goes on as long as one comes behind the other.
             Came::Collected(is_awaited) => self.settle_until = if is_awaited { now + self.settle_max } else { self.settle_until },
-            Came::PassedOver => {
+            Came::PassedOver(message) => {
+                self.unsaid.comes_again(delivered.at.stream_seq, message);
                 self.pulls.clear();
                 self.standing = Standing::Draining;
             }
@@ -579,7 +573,7 @@ impl Intake {
 
     fn none(&mut self, why: NoIntake, now: Duration, told: &mut Vec<Told>) {
         self.pulls.clear();
-        self.order = Order::default();
+        self.drop_collected();
         self.standing = Standing::Unknown(now + self.setup.look_every);
         told.push(Told::None(why));
     }

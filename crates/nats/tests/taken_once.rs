@@ -106,6 +106,8 @@ struct Run {
     /// On the disk.
     noted: Option<Noted>,
     gone: u64,
+    /// Bytes that get through at once at the most.
+    piece_max: u64,
 }
 
 impl Run {
@@ -123,6 +125,7 @@ impl Run {
             recall: Recall::new(None),
             noted: None,
             gone: 0,
+            piece_max: 400,
         }
     }
 
@@ -166,7 +169,7 @@ impl Run {
         }
         let mut told = Vec::new();
         self.server.advance(self.now);
-        let piece = 1 + self.random.below(400) as usize;
+        let piece = 1 + self.random.below(self.piece_max) as usize;
         let some = piece.min(self.server.to_taker.len());
         let bytes: Vec<u8> = self.server.to_taker.drain(..some).collect();
         self.intake.receive(&bytes, self.now, &mut told).expect("the server speaks NATS");
@@ -178,7 +181,7 @@ impl Run {
             self.note();
         }
         self.intake.take_out(&mut self.to_server);
-        let piece = 1 + self.random.below(400) as usize;
+        let piece = 1 + self.random.below(self.piece_max) as usize;
         self.server.receive(&mut self.to_server, piece, self.now);
     }
 
@@ -375,6 +378,31 @@ fn as_much_as_may_be_under_way_at_the_most_comes_again_and_in_order() {
         }
         let taken: Vec<u64> = run.log.iter().flatten().map(|(_, sequence)| *sequence).collect();
         assert!(taken.iter().eq(&run.server.ours), "seed {seed}: {} of {}", taken.len(), run.server.ours.len());
+    }
+}
+
+#[test]
+fn over_a_link_that_is_cut_each_second_what_waits_comes() {
+    for seed in 0..60 {
+        let mut run = Run::new(seed);
+        while run.server.consumer.is_none() {
+            run.step();
+        }
+        run.piece_max = 20_000;
+        (0..300).for_each(|_| run.server.publish(true));
+        // Four minutes: a consumer brings again what is lost behind five seconds, which is longer than any connection lasts.
+        for step in 0..4_800 {
+            if step % 20 == 0 && run.is_connected {
+                run.cut();
+            }
+            if run.random.one_in(3) {
+                run.server.publish(true);
+            }
+            run.step();
+        }
+        // Without being said to come again, what has come and cannot be taken yet waits as what is lost does, and that is for ever: 43 are taken.
+        let taken = run.log.iter().flatten().count();
+        assert!(taken > run.server.ours.len() / 3, "seed {seed}: {taken} of {} are taken", run.server.ours.len());
     }
 }
 

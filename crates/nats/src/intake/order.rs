@@ -11,8 +11,8 @@ pub(super) enum Came {
     InOrder(Vec<(u64, Message)>),
     /// Others have to come first. Whether it is one that was awaited and had not come.
     Collected(bool),
-    /// Something was brought in front of it that has not come: the consumer is to be asked what it was.
-    PassedOver,
+    /// Something was brought in front of it that has not come: the consumer is to be asked what it was, and this one has to come again.
+    PassedOver(Message),
 }
 
 /// Which numbers of the consumer have come.
@@ -48,10 +48,15 @@ impl Order {
         self.collected.len()
     }
 
+    /// What was kept, which has to come again.
+    pub fn take_collected(&mut self) -> BTreeMap<u64, Message> {
+        std::mem::take(&mut self.collected)
+    }
+
     /// A message has come.
     pub fn came(&mut self, at: Sequences, message: Message) -> Came {
         if at.consumer_seq != self.next {
-            return Came::PassedOver;
+            return Came::PassedOver(message);
         }
         self.next += 1;
         if self.is_settled() {
@@ -80,7 +85,7 @@ mod tests {
         match order.came(Sequences { consumer_seq, stream_seq }, message()) {
             Came::InOrder(ready) => Some(ready.into_iter().map(|(sequence, _)| sequence).collect()),
             Came::Collected(_) => Some(Vec::new()),
-            Came::PassedOver => None,
+            Came::PassedOver(_) => None,
         }
     }
 

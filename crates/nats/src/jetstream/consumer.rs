@@ -161,6 +161,8 @@ pub enum Ack {
     Taken,
     /// It is not to come again.
     Never,
+    /// It is to come again at once, and not only behind the consumer's wait.
+    Again,
 }
 
 impl Ack {
@@ -169,6 +171,7 @@ impl Ack {
         match self {
             Self::Taken => b"+ACK",
             Self::Never => b"+TERM",
+            Self::Again => b"-NAK",
         }
     }
 }

@@ -169,6 +169,9 @@ impl Server {
     fn hear(&mut self, subject: &str, reply: Option<&&str>, body: &[u8], now: Duration) {
         if let Some(acknowledged) = subject.strip_prefix("$JS.ACK.COMMANDS.e.") {
             let sequence: u64 = acknowledged.split('.').nth(1).expect("a sequence").parse().expect("a number");
+            if body == b"-NAK" {
+                return self.bring_again(sequence);
+            }
             assert!(matches!(body, b"+ACK" | b"+TERM"));
             match self.acknowledged_behind {
                 _ if self.loses => {}
@@ -210,6 +213,14 @@ impl Server {
         consumer.pending.remove(&sequence);
         consumer.again.retain(|again| *again != sequence);
         consumer.settle();
+    }
+
+    /// A message that is under way comes again at once.
+    fn bring_again(&mut self, sequence: u64) {
+        let Some(consumer) = self.consumer.as_mut().filter(|_| !self.loses) else { return };
+        if consumer.pending.contains_key(&sequence) && !consumer.again.contains(&sequence) {
+            consumer.again.push_back(sequence);
+        }
     }
 
     fn answer(&mut self, reply: &str, told: &Value) {
