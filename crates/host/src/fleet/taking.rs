@@ -140,7 +140,7 @@ impl Taking {
         self.state.fails(why);
     }
 
-    /// What is remembered of the stream cannot be said: nothing is taken for now, and it is asked again.
+    /// What is remembered of the stream cannot be said: nothing is taken until it was looked again.
     pub fn does_not_remember(&mut self, why: String) {
         self.warn("memory", &why);
         self.state.fails(why);
