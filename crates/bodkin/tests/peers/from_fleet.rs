@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fleet::{configure_with, program, servers::Cluster, table_with};
-use crate::nodes::{Node, Pair};
+use crate::nodes::{Node, Pair, Relay};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::eventually;
 
@@ -244,6 +244,46 @@ fn the_node_of_a_pair_that_leads_next_takes_each_once() {
     send(&cluster, 70..100);
     comes(&backup, 100);
     assert_eq!((&told(&backup)["lost"], &told(&backup)["refused"]), (&json!(5), &json!(0)));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn what_was_taken_while_the_backup_was_out_is_not_taken_again_when_that_leads() {
+    let Some(program) = program("what_was_taken_while_the_backup_was_out_is_not_taken_again_when_that_leads") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    make_stream(&cluster);
+    let ways: Vec<Relay> = (0..3).map(|at| Relay::to(cluster.address(at))).collect();
+    let ports: Vec<u16> = ways.iter().map(|way| way.address.port()).collect();
+    let tables = table_with(place.path(), "edge", &ports, "from_fleet = [\"setpoint\"]");
+    let (mut pair, _witness, backup, primary) = Pair::protected_with("", &tables);
+    let told = |node: &Node| node.call(System::Monitor, "GET", "/api/v1/fleet", None).expect("an answer").json()["fromFleet"].clone();
+    let of_node = |node: &Node| published(&|path| heard(node.address(System::EventHandler), path));
+    let comes = |node: &Node, through: u64| {
+        let expected: Vec<u64> = (0..through).collect();
+        assert!(eventually(|| of_node(node) == expected), "{:?} {} {}", of_node(node), told(node), node.said());
+    };
+    assert!(eventually(|| told(&primary)["connected"] == true), "{} {}", told(&primary), primary.said());
+    send(&cluster, 0..5);
+    comes(&primary, 5);
+    assert!(eventually(|| told(&primary)["underWay"] == 0), "{}", told(&primary));
+    drop(backup);
+    assert!(eventually(|| primary.said().contains("protection=Alone")), "{}", primary.said());
+    // Events come, and what is acknowledged gets nowhere.
+    ways.iter().for_each(|way| way.mute(true));
+    send(&cluster, 5..25);
+    comes(&primary, 25);
+    let mut backup = pair.backup();
+    primary.protected(true);
+    primary.signal(Signal::SIGKILL);
+    ways.iter().for_each(|way| way.mute(false));
+    backup.served();
+    send(&cluster, 25..30);
+    comes(&backup, 30);
+    // All of these have come again to the node that leads now, which knows them.
+    let is_known = || told(&backup)["repeated"].as_u64() >= Some(20) && told(&backup)["underWay"] == 0;
+    assert!(eventually(is_known), "{} {}", told(&backup), backup.said());
+    comes(&backup, 30);
 }
 
 /// A server of its own that asks for something, with this in its configuration; killed when dropped.

@@ -309,28 +309,30 @@ fn held_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], held_port()))
 }
 
-/// Passes connections on until it is cut; then what is sent gets lost without a word.
+/// Passes connections on until it is cut; then what is sent gets lost without a word. While it is mute, that is so of what those send who have connected.
 pub struct Relay {
     pub address: SocketAddr,
     is_cut: Arc<AtomicBool>,
+    is_mute: Arc<AtomicBool>,
 }
 
 impl Relay {
     pub fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let relay = Self { address: listener.local_addr().expect("bound"), is_cut: Arc::default() };
-        let is_cut = relay.is_cut.clone();
+        let relay = Self { address: listener.local_addr().expect("bound"), is_cut: Arc::default(), is_mute: Arc::default() };
+        let (is_cut, is_mute) = (relay.is_cut.clone(), relay.is_mute.clone());
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Ok(far) = TcpStream::connect(target) else { continue };
-                for (mut from, mut to) in
-                    [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far.try_clone().unwrap(), near.try_clone().unwrap())]
-                {
+                for (mut from, mut to, is_mute) in [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap(), is_mute.clone()),
+                    (far.try_clone().unwrap(), near.try_clone().unwrap(), Arc::default()),
+                ] {
                     let is_cut = is_cut.clone();
                     thread::spawn(move || {
                         let mut buffer = [0; 65536];
                         while let Ok(count @ 1..) = from.read(&mut buffer) {
-                            if !is_cut.load(SeqCst) && to.write_all(&buffer[..count]).is_err() {
+                            if !is_cut.load(SeqCst) && !is_mute.load(SeqCst) && to.write_all(&buffer[..count]).is_err() {
                                 break;
                             }
                         }
@@ -340,6 +342,10 @@ impl Relay {
             }
         });
         relay
+    }
+
+    pub fn mute(&self, is_mute: bool) {
+        self.is_mute.store(is_mute, SeqCst);
     }
 
     pub fn cut(&self, is_cut: bool) {
