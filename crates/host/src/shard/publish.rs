@@ -220,6 +220,13 @@ impl Shard {
         self.carry_out(self.log.as_ref().map(EventLog::next_position));
     }
 
+    /// The same, and whatever that brings: a checkpoint that has arrived, say, acknowledges events.
+    pub(super) fn carry_out_all(&mut self) {
+        while !self.outputs.is_empty() {
+            self.carry_out_now();
+        }
+    }
+
     /// Carries out what the broker wants done. Deliveries are of the event whose frames are made, which is at this place in the
     /// log; who falls behind reads on there.
     pub(super) fn carry_out(&mut self, position: Option<Position>) {

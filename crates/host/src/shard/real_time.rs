@@ -151,6 +151,8 @@ impl Shard {
         numbering: Numbering,
     ) -> Result<Published, NotTaken> {
         let publisher = PublisherId(publication.facts().source.0.unsigned_abs());
+        // The event may be given a slot that was freed: what was in there goes first.
+        self.carry_out_all();
         let accepted = match &numbering {
             Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
             Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),

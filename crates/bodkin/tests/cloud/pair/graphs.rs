@@ -171,6 +171,40 @@ fn all_have_their_results(killed_behind: u64) -> bool {
 }
 
 #[test]
+fn results_are_whole_where_checkpoints_arrive_between_events() {
+    const PUBLISHERS: u64 = 8;
+    const EVENTS: u64 = 60;
+    let tables = TOPICS.replace("retention = 132", &format!("retention = 132\npublishers = {PUBLISHERS}"));
+    let place = TempDir::new().expect("a directory");
+    let (_pair, _witness, _backup, primary) = pair(&place, &tables);
+    let stream = means(&primary);
+    thread::scope(|scope| {
+        let publishers: Vec<_> = (1..=PUBLISHERS)
+            .map(|publisher| {
+                let primary = &primary;
+                scope.spawn(move || {
+                    let name = format!("sensor-{publisher}");
+                    register(primary, &name);
+                    for _ in 0..EVENTS {
+                        publish_as(primary, &name, publisher);
+                        thread::sleep(Duration::from_millis(6));
+                    }
+                })
+            })
+            .collect();
+        // What has come for a node that stood still comes in one turn: what the Backup says, events, and rounds that are over.
+        while publishers.iter().any(|publisher| !publisher.is_finished()) {
+            primary.signal(Signal::SIGSTOP);
+            thread::sleep(Duration::from_millis(15));
+            primary.signal(Signal::SIGCONT);
+            thread::sleep(Duration::from_millis(15));
+        }
+    });
+    // A number each, whatever the order in which they came.
+    assert!(eventually(|| heard(&[&stream]).len() as u64 == PUBLISHERS * EVENTS), "{} results", heard(&[&stream]).len());
+}
+
+#[test]
 fn events_of_more_publishers_than_two_graphs_keep_track_of_are_acknowledged_for_both() {
     const PUBLISHERS: u64 = bodkin_broker::graph::RUNS_MAX as u64 + 24;
     let other = MEANS.replace("\"means\"", "\"others\"").replace("\"mean\"\nfrom", "\"other-mean\"\nfrom");
