@@ -39,8 +39,8 @@ use bodkin_host::{
 };
 use nix::unistd::{AccessFlags, access};
 
-pub use self::options::Settings;
 use self::shared::realtime_at;
+pub use self::{graphs::check_together, options::Settings};
 use crate::{
     forecast::forecast,
     modelling,

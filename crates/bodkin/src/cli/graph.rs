@@ -15,7 +15,7 @@ use bodkin_operators::file::GraphFile;
 use clap::{Args, Subcommand};
 
 use super::{printer::Printer, registry::RegistryOptions, write_out};
-use crate::{DONE, FAILED, USAGE, graph_file};
+use crate::{DONE, FAILED, USAGE, graph_file, settings};
 
 /// Options of `bodkin graph`.
 #[derive(Args, Clone, Debug)]
@@ -28,11 +28,16 @@ pub struct GraphOptions {
 #[derive(Subcommand, Clone, Debug)]
 enum GraphCommand {
     /// Print what a file of operators makes of which events, how long each output takes at the worst, and what would have to change
-    #[command(after_help = "Exit codes: 0 every output is in time, 1 one is not or has no bound, 2 the file has a mistake.")]
+    #[command(
+        after_help = "Exit codes: 0 every output is in time, 1 one is not or has no bound, or a node would not run the graphs together, 2 a file has a mistake."
+    )]
     Check {
-        /// Graph file (TOML)
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        /// Graph files (TOML)
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// The configuration of a node: whether that would run all of these, beside the graphs that it names
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// Draw a graph as SVG
     Draw {
@@ -98,7 +103,7 @@ enum GraphCommand {
 /// Carries a command out; gives the exit code.
 pub async fn run(options: GraphOptions, printer: Printer) -> anyhow::Result<u8> {
     match options.command {
-        GraphCommand::Check { file } => with_file(&file, |file| check(file, printer)),
+        GraphCommand::Check { files, config } => check_all(&files, config.as_deref(), printer),
         GraphCommand::Draw { file, out } => with_file(&file, |file| draw(file, out.as_deref())),
         GraphCommand::Deploy { registry, file, force } => deployed::deploy(&registry.monitor()?, &file, force, printer).await,
         GraphCommand::Move { registry, operator, to, graph, at, force } => {
@@ -118,6 +123,21 @@ fn with_file(path: &Path, work: impl FnOnce(&GraphFile) -> anyhow::Result<u8>) -
             Ok(USAGE)
         }
     }
+}
+
+/// Looks at each file, and then whether a node would run them together; the worst of it is the exit code.
+fn check_all(files: &[PathBuf], config: Option<&Path>, printer: Printer) -> anyhow::Result<u8> {
+    let mut code = DONE;
+    for path in files {
+        code = code.max(with_file(path, |file| check(file, printer))?);
+    }
+    if let Some(config) = config.filter(|_| code != USAGE)
+        && let Err(refusal) = settings::check_together(config, files)
+    {
+        eprintln!("bodkin: {refusal:#}");
+        code = code.max(FAILED);
+    }
+    Ok(code)
 }
 
 fn check(file: &GraphFile, printer: Printer) -> anyhow::Result<u8> {

@@ -21,19 +21,37 @@ impl Settings {
     pub(super) fn graphs(&self, carriers: &Carriers) -> anyhow::Result<DeclaredGraphs> {
         let all = "complete settings have every option";
         let edge = self.edge.clone().unwrap_or_default();
-        let read = |path: &String| {
+        let declare = |path: &String| {
             let file = graph_file::read(Path::new(path)).map_err(|mistakes| anyhow!("{mistakes}"))?;
             let declared = DeclaredGraph::new(path.clone(), file, &edge)?;
             declared.check_reach(carriers)?;
             Ok(declared)
         };
-        let graphs = self.graphs.iter().flatten().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        let graphs = self.graphs.iter().flatten().map(declare).collect::<anyhow::Result<Vec<_>>>()?;
         for (at, declared) in graphs.iter().enumerate() {
             graphs[..at].iter().try_for_each(|other| declared.check_kept(&other.file, carriers))?;
         }
         let keys = given(&self.graph_keys).map_or_else(|| Ok(Keys::default()), |directory| keys(&directory))?;
         Ok(DeclaredGraphs::new(graphs, keys, self.event_bytes_max.expect(all))?.called(edge))
     }
+}
+
+/// Whether the graphs of these files, and those that it names itself, would run together on the node whose configuration is in `config`, each as its part there: what is refused is what the node would refuse
+/// at its start, in the same words.
+pub fn check_together(config: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
+    let mut settings = Settings::default().complete(Some(config))?;
+    let named = settings.graphs.get_or_insert_default();
+    let is_same = |known: &String, file: &Path| match (Path::new(known).canonicalize(), file.canonicalize()) {
+        (Ok(known), Ok(file)) => known == file,
+        _ => Path::new(known) == file,
+    };
+    for file in files {
+        if !named.iter().any(|known| is_same(known, file)) {
+            named.push(file.to_str().with_context(|| format!("{} is no text", file.display()))?.to_owned());
+        }
+    }
+    let carriers = settings.carriers()?;
+    settings.graphs(&carriers).map(drop)
 }
 
 /// The keys of a directory: NAME.key each, 32 bytes that nobody else may read.

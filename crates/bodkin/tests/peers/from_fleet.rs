@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
 
 use bodkin_bench::link::Link;
 use nix::sys::signal::Signal;
@@ -270,13 +271,13 @@ fn what_was_taken_while_the_backup_was_out_is_not_taken_again_when_that_leads() 
     drop(backup);
     assert!(eventually(|| primary.said().contains("protection=Alone")), "{}", primary.said());
     // Events come, and what is acknowledged gets nowhere.
-    ways.iter().for_each(|way| way.mute(true));
+    ways.iter().for_each(|way| way.is_mute.store(true, SeqCst));
     send(&cluster, 5..25);
     comes(&primary, 25);
     let mut backup = pair.backup();
     primary.protected(true);
     primary.signal(Signal::SIGKILL);
-    ways.iter().for_each(|way| way.mute(false));
+    ways.iter().for_each(|way| way.is_mute.store(false, SeqCst));
     backup.served();
     send(&cluster, 25..30);
     comes(&backup, 30);

@@ -313,7 +313,7 @@ fn held_address() -> SocketAddr {
 pub struct Relay {
     pub address: SocketAddr,
     is_cut: Arc<AtomicBool>,
-    is_mute: Arc<AtomicBool>,
+    pub is_mute: Arc<AtomicBool>,
 }
 
 impl Relay {
@@ -342,10 +342,6 @@ impl Relay {
             }
         });
         relay
-    }
-
-    pub fn mute(&self, is_mute: bool) {
-        self.is_mute.store(is_mute, SeqCst);
     }
 
     pub fn cut(&self, is_cut: bool) {

@@ -1,6 +1,6 @@
 //! A graph over two edges in secure mode: one comes to the other with a key of a system there, and hears by the rules there.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use bodkin_arrowhead::name::SystemName;
 use bodkin_trust::{TrustDirectory, curve, file, tls::now};
@@ -12,7 +12,7 @@ use super::{allow, register, register_publisher};
 use crate::commands::edges::TWO;
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
-use crate::support::cloud::{Launch, System};
+use crate::support::cloud::{BINARY, Launch, System};
 use crate::support::patience::eventually;
 use crate::support::secure::{Client, SecureCloud, put_trust};
 use crate::support::sse::EventStream;
@@ -62,6 +62,23 @@ fn an_edge_comes_with_a_key_of_the_other_one_and_hears_by_its_rules() {
     let flags = ["--graphs", &graphs, "--edge", "office", "--edges", &at, "--edge-curve", &own];
     let refused = Launch::new().secure().data(beside.path()).flags(flags).try_start().err().expect("it does not start");
     assert!(refused.stderr.contains("put both into one graph, or leave loss_tolerance out in one of them"), "{}", refused.stderr);
+
+    // Before anything is started, with the node's configuration.
+    let node = format!("graphs = [{file:?}]\nedge = \"office\"\nedges = [{at:?}]\nedge_curve = {own:?}\n");
+    let (node, second) = (write("office.toml", &node), place.path().join("second.toml"));
+    let check = |config: &[&str], path: &Path| {
+        Command::new(BINARY).args(["graph", "check"]).arg(path).args(config).output().expect("the binary starts")
+    };
+    let checked = check(&["--config", &node], &second);
+    let told = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert!(
+        checked.status.code() == Some(1) && told.contains("put both into one graph, or leave loss_tolerance out in one of them"),
+        "{told}"
+    );
+    for (config, path) in [(&[][..], second.as_path()), (&["--config", &node], Path::new(&file))] {
+        let checked = check(config, path);
+        assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
 
     // Whoever hears the press's sensors at the office may hear the system that is called as the press.
     let at_office = register_publisher(&office.cloud, &Client::system("press"), "press");
