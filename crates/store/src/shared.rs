@@ -199,7 +199,11 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     let node = node_of(directory).map_err(in_directory)?;
     let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
-    let session = Session::connect(place, &node, "follows").map_err(|error| refused(&error))?;
+    let session = Session::connect(place, &node, "follows").map_err(|error| {
+        refused(&format_args!(
+            "{error}. See that PostgreSQL runs and is reached from here, and takes host, port, user, password and database of its URL; bodkin doctor with the same options looks"
+        ))
+    })?;
     schema::prepare(&session, &node).map_err(|error| refused(&error))?;
     match place.secrecy() {
         Some(Secrecy::None) => tracing::warn!("the way to the shared database is not protected: say sslmode=verify-full in its URL"),

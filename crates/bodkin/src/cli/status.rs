@@ -101,6 +101,12 @@ fn shortened(values: &[String], rows_max: usize) -> Vec<String> {
 fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nodes: &[String], troubles: &[String]) -> Details {
     let count = |name: &str| format!("{}", number(&overview.numbers, name));
     let of = |names: &[(&str, &str)]| names.iter().map(|(name, what)| format!("{} {what}", count(name))).collect::<Vec<_>>().join(", ");
+    let some = |things: &[(&str, &str, &str)]| {
+        let told = things
+            .iter()
+            .map(|(name, one, many)| format!("{} {}", count(name), if number(&overview.numbers, name) == 1.0 { one } else { many }));
+        told.collect::<Vec<_>>().join(", ")
+    };
     let mode = if overview.secure { "secure" } else { "insecure" };
     let details = Details::default()
         .with("node", format!("{address}, bodkin {}, {mode}, up for {}", overview.version, lasted(overview.uptime_s)))
@@ -114,12 +120,12 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
         .with("threads", format!("{}: {}", platform.scheduling.policy, platform.scheduling.why))
         .with(
             "holds",
-            of(&[
-                ("bodkin_systems", "systems"),
-                ("bodkin_services", "services"),
-                ("bodkin_authorization_rules", "rules"),
-                ("bodkin_event_subscriptions", "subscriptions"),
-                ("bodkin_topics", "real-time topics"),
+            some(&[
+                ("bodkin_systems", "system", "systems"),
+                ("bodkin_services", "service", "services"),
+                ("bodkin_authorization_rules", "rule", "rules"),
+                ("bodkin_event_subscriptions", "subscription", "subscriptions"),
+                ("bodkin_topics", "real-time topic", "real-time topics"),
             ]),
         )
         .with(
@@ -148,7 +154,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
             "kept",
             format!(
                 "{}, {} of event log; {} on the disk",
-                of(&[("bodkin_event_log_events", "events"), ("bodkin_audit_entries", "audit entries")]),
+                some(&[("bodkin_event_log_events", "event", "events"), ("bodkin_audit_entries", "audit entry", "audit entries")]),
                 bytes(number(&overview.numbers, "bodkin_event_log_bytes")),
                 overview
                     .numbers

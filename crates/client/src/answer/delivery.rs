@@ -178,6 +178,8 @@ answer! {
         to: String,
         /// `plan`, `prepare`, `commit`, `finish` or `abandon`.
         step: String,
+        /// The edge that is asked: another one refuses.
+        edge: Option<String>,
         /// Of the edge where the operator runs.
         release: Option<String>,
         /// The version of the graph's file in which the operator is there.

@@ -15,6 +15,17 @@ use crate::{
     topics::TopicError,
 };
 
+/// What is to be done where a port cannot be listened on.
+fn way_to_listen(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            "This machine has no such address: give one of those that `ip address` shows, or 0.0.0.0 for all of them (--listen)."
+        }
+        io::ErrorKind::PermissionDenied => "The system does not let this user listen there: choose other ports with --port-offset.",
+        _ => "Stop what uses the port, or move all ports with --port-offset.",
+    }
+}
+
 /// Why the local cloud did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -22,7 +33,7 @@ pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A port cannot be listened on.
-    #[error("cannot listen on {address} for {name}: {error}. Stop what uses the port, or move all ports with --port-offset.")]
+    #[error("cannot listen on {address} for {name}: {error}. {}", way_to_listen(error))]
     Listen {
         /// Where.
         address: SocketAddr,

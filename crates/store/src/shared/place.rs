@@ -24,10 +24,12 @@ pub enum NoPlace {
     #[error("a shared database is named as postgres://USER:PASSWORD@HOST:PORT/DATABASE (or postgresql://...)")]
     Form,
     /// The URL's parts.
-    #[error("the database's URL cannot be read: {0}")]
+    #[error(
+        "the database's URL cannot be read: {0}; postgres://USER:PASSWORD@HOST:PORT/DATABASE is expected, in which other characters than letters and digits are %XX"
+    )]
     Url(String),
     /// A part that is needed.
-    #[error("the database's URL names no {0}")]
+    #[error("the database's URL names no {0}; postgres://USER:PASSWORD@HOST:PORT/DATABASE is expected")]
     Missing(&'static str),
     /// The hosts of a server and its standbys.
     #[error("the database's URL names hosts in a way that is not done: {0}")]

@@ -131,13 +131,18 @@ impl Edges {
     }
 
     async fn prepare(&self, edge: &str, form: &MoveForm) -> Result<GraphMove, CallError> {
-        self.others[edge].move_operator(&MoveForm { handover: None, ..step(form, "prepare") }).await
+        self.ask(edge, MoveForm { handover: None, ..step(form, "prepare") }).await
+    }
+
+    /// Asks for a step where another edge is said to answer; who answers there and is another one refuses.
+    async fn ask(&self, edge: &str, form: MoveForm) -> Result<GraphMove, CallError> {
+        self.others[edge].move_operator(&MoveForm { edge: Some(edge.to_owned()), ..form }).await
     }
 
     /// Lets go what is prepared; who does not hear it does so by itself.
     async fn abandon(&self, plan: &GraphMove, form: &MoveForm) {
         for edge in &plan.edges {
-            let _ = self.others[edge].move_operator(&step(form, "abandon")).await;
+            let _ = self.ask(edge, step(form, "abandon")).await;
         }
     }
 
@@ -145,9 +150,9 @@ impl Edges {
     async fn finish(&self, edge: &str, form: &MoveForm) -> Result<(), CallError> {
         let until = Instant::now() + KEPT_MAX;
         loop {
-            let finished = match self.others[edge].move_operator(&step(form, "finish")).await {
+            let finished = match self.ask(edge, step(form, "finish")).await {
                 Err(CallError::Problem(_)) => match self.prepare(edge, form).await {
-                    Ok(_) => self.others[edge].move_operator(&step(form, "finish")).await,
+                    Ok(_) => self.ask(edge, step(form, "finish")).await,
                     Err(error) => Err(error),
                 },
                 finished => finished,

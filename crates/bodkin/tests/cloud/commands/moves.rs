@@ -506,6 +506,8 @@ fn a_move_that_cannot_be_is_refused_with_the_reason_and_changes_nothing() {
         (format!("graph move rough --to office {at}"), "no graph over several edges runs here that has an operator rough"),
         ("graph move mean --to office --force".to_owned(), "--at office=HOST:PORT"),
         (format!("graph move mean --to office {at}"), "LINE-MEAN takes"),
+        // Where the press itself answers, the office would never hear of it, and the operator would be nowhere.
+        (format!("graph move mean --to office --force --at office={}", press.at(8440)), "The edge office is meant, and this is press"),
     ] {
         let told = told(&at_press, &line);
         assert!(told.contains(reason), "{reason}: {told}");

@@ -52,6 +52,7 @@ struct MoveForm {
     operator: String,
     to: String,
     step: Step,
+    edge: Option<String>,
     release: Option<String>,
     file: Option<String>,
     handover: Option<String>,
@@ -103,6 +104,10 @@ impl Api {
             Ok(form) => form,
             Err(error) => return Answer::problem(400, &format!("Expected a JSON object with a step of a move: {error}.")),
         };
+        let own = self.graphs.edge();
+        if let Some(meant) = form.edge.as_deref().filter(|meant| *meant != own) {
+            return Answer::problem(409, &format!("The edge {meant} is meant, and this is {own}: say where {meant} answers."));
+        }
         if let Err(refusal) = self.graphs_are_there().await {
             return refusal;
         }
