@@ -1,7 +1,7 @@
 /** What is told of a stream of NATS JetStream: by whom it is kept, and what comes from it. */
 
-import { age, bytes, count, NOTHING, some } from "./format";
-import type { FromFleet, StreamTold } from "./forms";
+import { age, bytes, count, micros, NOTHING, some } from "./format";
+import type { FleetLane, FromFleet, StreamTold } from "./forms";
 
 /** What its messages are told as, or that it has told nothing. */
 export const sizeOf = (told: StreamTold | null, whose: string): string =>
@@ -19,6 +19,9 @@ export const greeted = (connections: number): string => `${some(connections, "co
 
 /** How long ago something was, by the server's clock. */
 export const ago = (ms: number | null, nowMs: number): string => (ms === null ? NOTHING : `${age(nowMs - ms)} ago`);
+
+/** How long the oldest event of a lane has waited: how old those are that lie in the log and were not read yet is not at hand, and told as 0. */
+export const waitsFor = ({ waiting, lagUs }: FleetLane): string => (waiting === 0 ? NOTHING : lagUs === 0 ? "not known yet" : micros(lagUs));
 
 /** What comes from a stream. */
 export const taken = ({ taken, waiting, heardMs, underWay, oldestMs, refused, lost }: FromFleet, nowMs: number) => [

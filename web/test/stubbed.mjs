@@ -73,12 +73,13 @@ await test("web_the_fleets_lanes_are_drawn", async () => {
 
 await test("web_a_fleet_that_is_away_says_why", async () => {
     const { page, close } = await open({ viewport: { width: 360, height: 740 } });
-    const away = { ...FLEET, connected: false, server: null, told: null, trouble: "nats.example:4222: connection refused" };
+    const unread = { ...LANE, waiting: 5, lagUs: 0, age: null };
+    const away = { ...FLEET, connected: false, server: null, told: null, trouble: "nats.example:4222: connection refused", lanes: [unread] };
     await answerWith(page, { "/api/v1/overview": withNumbers({ bodkin_fleet_connected: 0 }), "/api/v1/fleet": away });
     await show(page, "events");
     await settle(page);
     const panel = page.getByRole("region", { name: "Events for the fleet" });
-    await tells(panel, ["▲ unreachable", "nats.example:4222: connection refused", "waits in the event log", "Server none"]);
+    await tells(panel, ["▲ unreachable", "nats.example:4222: connection refused", "waits in the event log", "Server none", "not known yet"]);
     await isUsable(page, 360);
     await close();
 });
