@@ -7,6 +7,7 @@ mod support;
 
 mod activemq;
 mod arrowhead_client;
+mod balanced;
 mod between;
 mod browser;
 mod c_sockets;
