@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -13,11 +14,14 @@ use tempfile::TempDir;
 use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, subscription, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::http::{Answer, Connection};
+use crate::support::patience::eventually;
 use crate::support::random::Random;
 
 const ROUNDS: usize = 10;
 const WRITERS: usize = 8;
-/// From the release of the writers to the kill, in milliseconds.
+/// Answers of a round in front of which nobody is killed: that there is a load does not depend on how fast the machine and its disk are.
+const ANSWERS_MIN: usize = 2 * WRITERS;
+/// From these answers to the kill, in milliseconds.
 const LOAD_MS: (u64, u64) = (20, 150);
 
 /// What is known of a row.
@@ -104,12 +108,12 @@ fn held_rows(cloud: &Cloud) -> BTreeSet<Row> {
 
 fn write_until_killed(cloud: Cloud, ledgers: &mut [Ledger], round: usize, consumer: i64, load: Duration) {
     let addresses = [System::ServiceRegistry, System::Authorization, System::EventHandler].map(|system| cloud.address(system));
-    let released = Barrier::new(WRITERS + 1);
+    let (released, answers) = (Barrier::new(WRITERS + 1), AtomicUsize::new(0));
     thread::scope(|scope| {
         for (index, ledger) in ledgers.iter_mut().enumerate() {
-            let released = &released;
+            let (released, answers) = (&released, &answers);
             scope.spawn(move || {
-                let mut writer = Writer::connect(addresses, ledger, consumer).expect("the cloud is up");
+                let mut writer = Writer::connect(addresses, ledger, consumer, answers).expect("the cloud is up");
                 released.wait();
                 let mut turn = 0;
                 while writer.write(turn, &format!("kill-p-{round}-{index}-{turn}")).is_ok() {
@@ -118,6 +122,7 @@ fn write_until_killed(cloud: Cloud, ledgers: &mut [Ledger], round: usize, consum
             });
         }
         released.wait();
+        assert!(eventually(|| answers.load(SeqCst) >= ANSWERS_MIN), "the writers stand still; it said: {}", cloud.stderr());
         // The load itself is what takes this long: nothing is waited for.
         thread::sleep(load);
         cloud.kill();
@@ -131,12 +136,14 @@ struct Writer<'a> {
     events: Connection,
     ledger: &'a mut Ledger,
     consumer: i64,
+    /// Those of all writers in this round.
+    answers: &'a AtomicUsize,
 }
 
 impl<'a> Writer<'a> {
-    fn connect(addresses: [SocketAddr; 3], ledger: &'a mut Ledger, consumer: i64) -> io::Result<Self> {
+    fn connect(addresses: [SocketAddr; 3], ledger: &'a mut Ledger, consumer: i64, answers: &'a AtomicUsize) -> io::Result<Self> {
         let [registry, authorization, events] = addresses.map(Connection::open);
-        Ok(Self { registry: registry?, authorization: authorization?, events: events?, ledger, consumer })
+        Ok(Self { registry: registry?, authorization: authorization?, events: events?, ledger, consumer, answers })
     }
 
     /// Registers `name`; in some turns adds a rule and a subscription, in some takes rows away again.
@@ -176,6 +183,7 @@ impl<'a> Writer<'a> {
         let headers = [("Content-Type", "application/json")];
         let answer = self.connection(&row).request("POST", target, &headers, Some(bytes.as_bytes()))?.expect_status(status);
         self.ledger.insert(row, Fate::There);
+        self.answers.fetch_add(1, SeqCst);
         Ok(answer)
     }
 
@@ -183,6 +191,7 @@ impl<'a> Writer<'a> {
         self.ledger.insert(row.clone(), Fate::Open);
         self.connection(&row).request("DELETE", target, &[], None)?.expect_status(200);
         self.ledger.insert(row, Fate::Gone);
+        self.answers.fetch_add(1, SeqCst);
         Ok(())
     }
 
