@@ -121,7 +121,6 @@ fn intake(stream: &[u8], behind: u8) {
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
         taken_max: 8,
-        answer_wait_max: Duration::from_secs(5),
         look_every: Duration::from_secs(1),
     };
     let mut intake = Intake::new(setup).expect("subjects");
