@@ -70,6 +70,8 @@ fn a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice(
     cluster.ask("STREAM.CREATE.FLEET", &stream);
     // What was acknowledged is gone with the stream, which is told, and is not sent again; what waited is there once.
     has(&cluster, &cloud, "events", ((100..200).collect(), 0));
+    // The stream has it before its acknowledgement has come.
+    eventually(|| lane(&cloud, "events")["waiting"] == 0);
     let behind = lane(&cloud, "events");
     assert_eq!((&behind["emptiedThrough"], &behind["position"], &behind["lost"]), (&json!(100), &json!(200), &json!(0)), "{behind}");
     // None of its limits has done that, and there is an alert.
