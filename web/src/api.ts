@@ -12,7 +12,6 @@ import type {
     Explanation,
     ExplainedOrchestration,
     Fits,
-    Fleet,
     FlexibleRule,
     GatewaySession,
     GraphState,
@@ -24,7 +23,6 @@ import type {
     IssuedCertificate,
     List,
     NeighbourCloud,
-    NodeEvents,
     NodeState,
     Overview,
     Platform,
@@ -39,6 +37,7 @@ import type {
     StreamState,
     System,
 } from "./forms";
+import type { Fleet, NodeEvents } from "./fleet";
 import { live } from "./live";
 import type { NewRule } from "./rule";
 import { silence } from "./silence.svelte";

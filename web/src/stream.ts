@@ -1,7 +1,7 @@
 /** What is told of a stream of NATS JetStream: by whom it is kept, and what comes from it. */
 
 import { age, bytes, count, micros, NOTHING, some } from "./format";
-import type { FleetLane, FromFleet, StreamTold } from "./forms";
+import type { FleetLane, FromFleet, StreamTold } from "./fleet";
 
 /** What its messages are told as, or that it has told nothing. */
 export const sizeOf = (told: StreamTold | null, whose: string): string =>

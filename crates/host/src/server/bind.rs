@@ -1,6 +1,6 @@
 //! Taking the ports.
 
-use std::{net::SocketAddr, os::unix::net::UnixListener, sync::Arc};
+use std::{io, net::SocketAddr, os::unix::net::UnixListener, sync::Arc};
 
 use bodkin_store::Store;
 
@@ -59,5 +59,16 @@ fn ipc(config: &HostConfig, IpcConfig { path, access }: &IpcConfig) -> Result<Op
             tracing::warn!(%error, path = %place.display(), "ZMTP is not spoken on ipc://");
             Ok(None)
         }
+    }
+}
+
+/// What is to be done where a port cannot be listened on.
+pub(super) fn way_to_listen(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => {
+            "This machine has no such address: give one of those that `ip address` shows, or 0.0.0.0 for all of them (--listen)."
+        }
+        io::ErrorKind::PermissionDenied => "The system does not let this user listen there: choose other ports with --port-offset.",
+        _ => "Stop what uses the port, or move all ports with --port-offset.",
     }
 }

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use bodkin_store::{OpenError, StoreError};
 
-use super::ipc::IpcError;
+use super::{bind, ipc::IpcError};
 use crate::{
     audit::AuditError,
     gatekeeper::GatekeeperError,
@@ -15,17 +15,6 @@ use crate::{
     topics::TopicError,
 };
 
-/// What is to be done where a port cannot be listened on.
-fn way_to_listen(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrNotAvailable => {
-            "This machine has no such address: give one of those that `ip address` shows, or 0.0.0.0 for all of them (--listen)."
-        }
-        io::ErrorKind::PermissionDenied => "The system does not let this user listen there: choose other ports with --port-offset.",
-        _ => "Stop what uses the port, or move all ports with --port-offset.",
-    }
-}
-
 /// Why the local cloud did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -33,7 +22,7 @@ pub enum StartError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A port cannot be listened on.
-    #[error("cannot listen on {address} for {name}: {error}. {}", way_to_listen(error))]
+    #[error("cannot listen on {address} for {name}: {error}. {}", bind::way_to_listen(error))]
     Listen {
         /// Where.
         address: SocketAddr,
