@@ -1,6 +1,7 @@
 //! `bench nodes`: several nodes that serve one cloud from a PostgreSQL database. Registrations race for the same names at two nodes each; changes are looked for at
 //! another node; queries are held against those of a node with a database of its own.
 
+mod events;
 mod race;
 mod restart;
 mod seen;
@@ -41,6 +42,12 @@ pub fn run(options: &NodesOptions) -> anyhow::Result<Report> {
     let server = "nodes on one PostgreSQL database, insecure, started by the bench; database, nodes and load on one machine".to_owned();
     let mut conditions = Conditions::begin("placed by the kernel".into(), server, "none".into(), options.repeat);
     conditions.start_from("an empty database; what one number of nodes has written is there for the next".into());
+    if let Some(nats) = &options.node_events {
+        events::run(options, nats, &mut report)?;
+        conditions.end();
+        report.conditions = Some(conditions);
+        return Ok(report);
+    }
     let state = State { seed: State::fresh_seed(), services: options.services };
     let alone = Cloud::start(Directory::new(options.data.as_deref())?, &ServerOptions::default())?;
     // Each node lists the services of its own core systems.

@@ -37,6 +37,12 @@ pub struct NodesOptions {
     /// How many times, with each number of nodes
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100), requires = "restart")]
     pub restarts: u32,
+    /// Instead of all that: so many events of a run, published at one node and heard there or at another, one at a time, by the NATS servers of --node-events
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000), requires = "node_events")]
+    pub events: u32,
+    /// The NATS servers by which events go from node to node, as node_events of the configuration names them
+    #[arg(long, value_name = "URL", requires = "events")]
+    pub node_events: Option<String>,
     /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
