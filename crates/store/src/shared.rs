@@ -9,6 +9,7 @@ mod migrate;
 mod node;
 mod own_core;
 mod place;
+mod reader;
 mod schema;
 pub(crate) mod session;
 mod standing;
@@ -16,7 +17,8 @@ mod tls;
 mod writer;
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, Write},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Instant, SystemTime},
@@ -37,7 +39,7 @@ pub use self::{
     standing::{Exchange, Standing},
 };
 pub(crate) use self::{change::Touched, own_core::OwnCore};
-use self::{session::Session, standing::Standings, writer::Writer};
+use self::{reader::Reader, session::Session, standing::Standings, writer::Writer};
 use crate::{
     OpenError,
     audit::Head,
@@ -66,7 +68,7 @@ pub(crate) struct Shared {
     /// What the other nodes are told of this one, and when it was started.
     place_told: OnceLock<(NodePlace, SystemTime)>,
     /// The connection of those who read what the snapshot does not hold.
-    reader: Mutex<Option<Session>>,
+    reader: Reader,
     /// The connection that brings the audit log, beside the writers' turns.
     copier: Mutex<Option<Session>>,
 }
@@ -168,21 +170,11 @@ impl Shared {
     }
 
     fn read_waiting<T>(&self, read: impl FnOnce(&mut Draft<'_>) -> Result<T, OperationError>) -> Result<T, OperationError> {
-        let mut kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        // That the connection has ended since it was used last is found out by using it.
-        let session = match kept.take().filter(|session| session.is_usable() && session.batch(BEGIN).is_ok()) {
-            Some(session) => session,
-            None => {
-                let session = self.connect("reads")?;
-                session.batch(BEGIN)?;
-                session
-            }
-        };
+        let reading = self.reader.begin(|| self.connect("reads"))?;
+        let session = &reading.session;
         let (_, mut snapshot) = self.published();
-        let answer = read(&mut Draft::shared(Database::Postgres(&session), &mut snapshot, own_writer::now(), &self.own_core));
-        session.batch("ROLLBACK")?;
-        *kept = Some(session);
+        let answer = read(&mut Draft::shared(Database::Postgres(session), &mut snapshot, own_writer::now(), &self.own_core));
+        reading.end()?;
         answer
     }
 }
@@ -217,7 +209,7 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let (commit, snapshot) = begin(&session, &own_core).map_err(|error| refused(&error))?;
     let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
     let (standings, certificates) = (Standings::default(), watch::Sender::new(()));
-    let (reader, copier) = (Mutex::default(), Mutex::default());
+    let (reader, copier) = (Reader::default(), Mutex::default());
     let shown = Mutex::new(Shown { setbacks: 0, commit });
     let (place, place_told) = (place.clone(), OnceLock::new());
     let shared = Arc::new(Shared {
@@ -262,7 +254,13 @@ fn node_of(directory: &Path) -> io::Result<String> {
             let mut drawn = [0; 8];
             aws_lc_rs::rand::fill(&mut drawn).map_err(|_| io::Error::other("the system gives no random bytes"))?;
             let name = format!("{:016x}", u64::from_be_bytes(drawn));
-            fs::write(&file, format!("{name}\n"))?;
+            // Whole or not at all, also behind a power failure: a node that has an empty name does not start.
+            let next = directory.join(format!("{NODE_FILE}.next"));
+            let mut to = File::create(&next)?;
+            to.write_all(format!("{name}\n").as_bytes())?;
+            to.sync_all()?;
+            fs::rename(&next, &file)?;
+            File::open(directory)?.sync_all()?;
             Ok(name)
         }
         Err(error) => Err(error),

@@ -19,7 +19,7 @@ pub enum DatabaseError {
     /// TLS to PostgreSQL cannot be spoken as it is configured.
     #[error("TLS to it cannot be configured: {0}")]
     Tls(String),
-    /// PostgreSQL is at none of its hosts, each with the reason.
+    /// PostgreSQL is at none of its hosts, each with the reason, or was not just now.
     #[error("{0}")]
     NoHost(String),
     /// PostgreSQL does not answer.

@@ -144,3 +144,24 @@ fn a_node_that_is_cut_off_in_its_turn_holds_the_others_up_for_five_seconds_at_th
     assert_eq!(other.snapshot().systems().len(), 1, "what was not answered as done was taken back");
     opened.close();
 }
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn many_who_read_while_a_node_is_cut_off_are_refused_together() {
+    let Some(server) = Server::start() else { return skip("many_who_read_while_a_node_is_cut_off_are_refused_together") };
+    let wire = Wire::to(server.socket());
+    let node = Node::at(&format!("postgres://bodkin@{}/cloud", wire.address));
+    let read = |store: &Store| store.read_now(|draft| draft.nodes().map(|rows| rows.len()));
+    read(node.store()).unwrap();
+    wire.holds.store(true, SeqCst);
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| read(node.store()).unwrap_err());
+        }
+    });
+    println!("eight are refused within {:?}", begun.elapsed());
+    assert!(begun.elapsed() < REFUSED_MAX + PATIENCE, "the last one waits for {:?}", begun.elapsed());
+    wire.holds.store(false, SeqCst);
+    eventually(|| read(node.store()).is_ok(), || "who comes then reads".into());
+}
