@@ -10,6 +10,7 @@ mod kept;
 mod relayed;
 mod text;
 mod traced;
+mod written;
 
 use std::borrow::Cow;
 

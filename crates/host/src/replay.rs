@@ -195,7 +195,9 @@ pub fn is_loss(record: &Record<'_>, listening: &Listening) -> bool {
 
 /// The event of a record; `None` for a loss, and for one that no version of ours has written, which the checksum makes unlikely.
 pub fn publication<'r>(record: &Record<'r>) -> Option<Publication<'r>> {
-    Publication::reread(record.event, source(record.id)?, UtcTime::from_unix_nanos(record.time_ns)).ok()
+    let (source, time) = (source(record.id)?, UtcTime::from_unix_nanos(record.time_ns));
+    // The checksum says that it is as it was written.
+    Publication::written(record.event, source, time).or_else(|| Publication::reread(record.event, source, time).ok())
 }
 
 /// The system that has published an event; `None` as for [`publication`].

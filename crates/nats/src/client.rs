@@ -368,7 +368,12 @@ impl Client {
 
     /// Bytes for the server, behind what is in `out`.
     pub fn take_out(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.out);
+        if out.is_empty() {
+            // A batch is not copied once more.
+            std::mem::swap(out, &mut self.out);
+        } else {
+            out.append(&mut self.out);
+        }
     }
 
     fn closing(&mut self, result: Result<(), Fault>) -> Result<(), Fault> {

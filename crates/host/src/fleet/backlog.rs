@@ -275,18 +275,21 @@ impl LaneBacklog {
     fn keep_event(&mut self, record: &Logged<'_>) -> usize {
         let before = self.window.bytes();
         self.source = Some(Source { position: record.position, name: RecordName::of(record) });
-        let event = publication(record);
-        let payload: Cow<'_, [u8]> = match (self.form, &event) {
-            (_, None) => {
-                self.lose(record.topic, 1);
-                return self.window.bytes() - before;
+        let event;
+        let payload: Cow<'_, [u8]> = match self.form {
+            FleetForm::Event => record.event.as_bytes().into(),
+            FleetForm::Placed => [&record.position.0.to_be_bytes()[..], record.event.as_bytes()].concat().into(),
+            FleetForm::Payload => {
+                event = publication(record);
+                match event.as_ref().map(|event| event.payload().text()) {
+                    Some(Cow::Borrowed(text)) => text.as_bytes().into(),
+                    Some(Cow::Owned(text)) => text.into_bytes().into(),
+                    None => {
+                        self.lose(record.topic, 1);
+                        return self.window.bytes() - before;
+                    }
+                }
             }
-            (FleetForm::Payload, Some(event)) => match event.payload().text() {
-                Cow::Borrowed(text) => text.as_bytes().into(),
-                Cow::Owned(text) => text.into_bytes().into(),
-            },
-            (FleetForm::Event, Some(_)) => record.event.as_bytes().into(),
-            (FleetForm::Placed, Some(_)) => [&record.position.0.to_be_bytes()[..], record.event.as_bytes()].concat().into(),
         };
         self.keep(Record::Event {
             topic: record.topic,
