@@ -9,7 +9,7 @@ pub use self::{
     answer::{AnswerError, Last, PublishAck, last_message, publish_ack},
     consumer::{Ack, AckPolicy, ConsumerConfig, ConsumerInfo, DeliverPolicy, Delivered, Pull, Sequences, consumer_info},
     error::{ApiError, ErrorKind},
-    stream::{Discard, Storage, StreamConfig, StreamInfo, StreamState, stream_info},
+    stream::{Discard, Storage, StreamCluster, StreamConfig, StreamInfo, StreamState, stream_info},
 };
 
 use crate::protocol::{Subject, SubjectError, is_token};

@@ -29,6 +29,10 @@ pub struct Servers {
     next: usize,
     /// Tries since the last connection that was of use.
     tries: u32,
+    /// What each is called, as far as it was connected to.
+    names: Vec<Option<String>>,
+    /// The server that was looked for last, and how often since it was found.
+    sought: (String, usize),
 }
 
 impl Servers {
@@ -38,7 +42,7 @@ impl Servers {
     /// There are none, or more than [`SERVERS_MAX`].
     pub fn new(servers: usize, pause: Pause) -> Self {
         assert!((1..=SERVERS_MAX).contains(&servers), "{servers} servers");
-        Self { servers, pause, next: 0, tries: 0 }
+        Self { servers, pause, next: 0, tries: 0, names: vec![None; servers], sought: Default::default() }
     }
 
     /// A connection has ended, or there was none yet: the place in the list of the server that is tried next, and how long to wait before. `random` spreads those who lost the same server:
@@ -59,6 +63,21 @@ impl Servers {
     /// A connection was of use: pauses begin anew. The server that it was to is the last of the next round.
     pub fn reached(&mut self) {
         self.tries = 0;
+    }
+
+    /// The server at this place, which is connected to and of use, is called `name`, and another one may lead what is spoken of. True: leave it; [`Self::next`] gives the leader's place, or that of a server whose
+    /// name is not known yet, without a pause. It is false where no other one can be the leader, and where the leader was looked for as often as there are servers and not found.
+    pub fn seeks(&mut self, at: usize, name: &str, leader: &str) -> bool {
+        self.names[at] = Some(name.to_owned());
+        if name == leader || self.sought.0 != leader {
+            self.sought = (leader.to_owned(), 0);
+        }
+        let known = || self.names.iter().position(|known| known.as_deref() == Some(leader));
+        let place = known().or_else(|| self.names.iter().position(Option::is_none));
+        let Some(place) = place.filter(|place| *place != at && self.sought.1 < self.servers) else { return false };
+        self.sought.1 += 1;
+        (self.next, self.tries) = (place, 0);
+        true
     }
 }
 
@@ -86,5 +105,38 @@ mod tests {
         for _ in 0..100_000 {
             assert!(servers.next(7).1 <= Duration::from_secs(10));
         }
+    }
+
+    /// Connects as often as it is told to seek; gives the places that it was at. Servers are called by their places; those in `away` are not there.
+    fn way(servers: &mut Servers, from: usize, leader: &str, away: &[usize]) -> Vec<usize> {
+        let mut way = vec![from];
+        while servers.seeks(way[way.len() - 1], &way[way.len() - 1].to_string(), leader) {
+            let there =
+                (0..).map(|_| servers.next(0)).inspect(|(_, pause)| assert_eq!(*pause, Duration::ZERO)).find(|(at, _)| !away.contains(at));
+            way.push(there.expect("one is there").0);
+            assert!(way.len() < 20, "{way:?}");
+        }
+        way
+    }
+
+    #[test]
+    fn the_leader_is_found_and_then_gone_to_at_once() {
+        let mut servers = Servers::new(3, Pause::default());
+        assert_eq!(way(&mut servers, 0, "2", &[]), [0, 1, 2]);
+        assert_eq!(way(&mut servers, 0, "2", &[]), [0, 2], "its place is known");
+        assert_eq!(way(&mut servers, 2, "2", &[]), [2]);
+        assert_eq!(way(&mut servers, 2, "1", &[]), [2, 1], "another one leads");
+        assert_eq!(way(&mut servers, 0, "somebody", &[]), [0], "all are known, and it is none of them");
+    }
+
+    #[test]
+    fn a_leader_that_is_not_reached_is_not_looked_for_without_an_end() {
+        let mut servers = Servers::new(3, Pause::default());
+        let met = way(&mut servers, 0, "2", &[2]);
+        assert!(met.len() <= 4 && !met.contains(&2), "{met:?}");
+        assert_eq!(way(&mut servers, 1, "2", &[2]), [1]);
+        assert_eq!(way(&mut servers, 1, "0", &[2]), [1, 0], "a new one is");
+        let mut alone = Servers::new(1, Pause::default());
+        assert_eq!(way(&mut alone, 0, "hub", &[]), [0], "a leaf node's own server is the only one");
     }
 }

@@ -91,6 +91,8 @@ pub(super) struct Carrier {
     paths: Vec<PathBuf>,
     line: Line,
     state: Arc<FleetState>,
+    /// What the server is called that is connected to.
+    server: String,
     noted: (Instant, Vec<Checkpoint>),
     /// What the stream is set up as, once it has said so.
     stream: Option<StreamConfig>,
@@ -129,6 +131,7 @@ impl Carrier {
             paths,
             line,
             state,
+            server: String::new(),
             noted,
             stream: None,
             stored,
@@ -269,7 +272,10 @@ impl Carrier {
 
     fn tell(&mut self, told: Told) {
         match told {
-            Told::Open(server) => self.state.reaches(Some(server)),
+            Told::Open(server) => {
+                self.server.clone_from(&server);
+                self.state.reaches(Some(server));
+            }
             Told::Stream(info) => self.has_stream(&info),
             Told::NoStream(why) => {
                 let told = format!("stream {}: {why}", self.config.stream);
@@ -287,6 +293,11 @@ impl Carrier {
 
     fn has_stream(&mut self, info: &StreamInfo) {
         self.line.reached();
+        // Another server would hand every batch on to the one that leads the stream: half the time of a batch again.
+        let leader = info.cluster.as_ref().and_then(|cluster| cluster.leader.as_deref());
+        if leader.is_some_and(|leader| self.line.seek(&mut self.forwarding, &self.server, leader)) {
+            return;
+        }
         let on_disk = info.config.storage == Storage::File;
         let told = StreamTold { replicas: info.config.num_replicas, on_disk, messages: info.state.messages, bytes: info.state.bytes };
         if (!on_disk || told.replicas < 2)

@@ -108,6 +108,19 @@ impl Line {
         self.servers.reached();
     }
 
+    /// Goes to the server that leads what is spoken of, if another one of the list may be that; `name` is what the one is called that is connected to. True: what was said here is over, and the next turn connects.
+    pub fn seek(&mut self, speaker: &mut impl Speaker, name: &str, leader: &str) -> bool {
+        let Some((at, _)) = self.connection else { return false };
+        if !self.servers.seeks(at, name, leader) {
+            return false;
+        }
+        self.connection = None;
+        speaker.disconnected();
+        let (next, pause) = self.servers.next(0);
+        (self.next, self.due) = (next, Instant::now() + pause);
+        true
+    }
+
     /// Waits until something comes, somebody wakes the thread, or for so long.
     ///
     /// # Errors

@@ -121,6 +121,17 @@ pub struct StreamInfo {
     pub created: String,
     /// How full it is.
     pub state: StreamState,
+    /// The servers that have it together; `None`: they do not say.
+    #[serde(default)]
+    pub cluster: Option<StreamCluster>,
+}
+
+/// The servers that have a stream together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct StreamCluster {
+    /// The name of the one that takes what is published, wherever it comes in; `None`: none does just now.
+    #[serde(default)]
+    pub leader: Option<String>,
 }
 
 /// Reads the answer to a question for a stream's state, and to one that makes it.
