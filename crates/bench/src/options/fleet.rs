@@ -25,8 +25,8 @@ pub struct FleetOptions {
     /// Kills of servers (SIGKILL, and begun again a second later) during the same load, which lasts 12 s for each at the least; by turns the stream's leader and the next one of all
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub kills: u32,
-    /// Events a second that the backlog is drained with beside live events
-    #[arg(long, value_name = "R", default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    /// Events a second by which the backlog becomes smaller beside live events
+    #[arg(long, value_name = "R", default_value_t = 30_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     pub pace: u32,
     /// Publishers, each with an event type of its own
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]

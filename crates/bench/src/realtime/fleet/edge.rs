@@ -156,6 +156,21 @@ impl Edge {
         Ok(before)
     }
 
+    /// Waits until it reaches the stream.
+    ///
+    /// # Errors
+    /// It does not, or does not answer.
+    pub fn reached(&self) -> anyhow::Result<()> {
+        let (mut client, begun) = (Client::connect(self.monitor()?)?, Instant::now());
+        while !self.told(&mut client)?.connected {
+            if begun.elapsed() > STANDSTILL_MAX {
+                bail!("the node does not reach the stream within {} s of the mending of its links", STANDSTILL_MAX.as_secs());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
     /// Waits until nothing waits any more that was published so far; gives how many events are told to be lost.
     ///
     /// # Errors

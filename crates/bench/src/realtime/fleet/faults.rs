@@ -74,7 +74,7 @@ pub fn kill(servers: &mut PeerServer, stream: &str, kills: u32, load: &Receiver<
 }
 
 /// Which server leads a stream; `None`: none does, or nobody says so.
-fn leader_of(servers: &PeerServer, stream: &str) -> Option<usize> {
+pub fn leader_of(servers: &PeerServer, stream: &str) -> Option<usize> {
     servers.addresses().into_iter().find_map(|address| {
         let mut bare = Bare::connect(address).ok()?;
         let (question, body) = Api::new(None).ok()?.stream_info(stream).ok()?;

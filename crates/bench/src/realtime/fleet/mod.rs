@@ -8,7 +8,7 @@ mod stored;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 
 use self::bare::{Bare, BareLoad};
 use self::edge::{Edge, caught_up, since};
@@ -40,8 +40,9 @@ const FILL_TIMES: f64 = 2.0;
 const SILENCE: Duration = Duration::from_millis(1_500);
 /// As good as no pace.
 const NO_PACE_PER_S: u64 = 100_000_000;
-/// Beside a backlog that has no pace live events are measured for as long as it takes at the least: at so many events a second.
-const UNPACED_MOST_PER_S: f64 = 400_000.0;
+/// Beside a backlog live events go on until it is drained, by its pace or, where it has none, with so many events a second, and for so much longer.
+const UNPACED_PER_S: f64 = 250_000.0;
+const BESIDE_MORE: Duration = Duration::from_millis(1_500);
 /// Seconds that a server is gone in, comes back, and has what it has missed.
 const KILL_S: u32 = 12;
 const CUT_S: u32 = 2;
@@ -112,7 +113,7 @@ fn rate(events: u64, took: Duration) -> Figure {
 pub fn run(options: &FleetOptions) -> anyhow::Result<Report> {
     let mut report = Report::new("events of a node into a JetStream stream".into());
     report.note(format!(
-        "three nats-servers of this machine with sync_interval: always, a stream on all of them; batches of {} bytes or 10 ms, one under way; payloads of {} bytes; every way to a server over a link of the bench's",
+        "three nats-servers of this machine with sync_interval: always, a stream on all of them; batches of {} bytes or 10 ms, one under way; payloads of {} bytes; every way to a server over a link of the bench's, and to the one that leads the stream",
         options.batch_bytes, options.payload_bytes
     ));
     report.note(format!(
@@ -144,6 +145,17 @@ pub fn run(options: &FleetOptions) -> anyhow::Result<Report> {
 }
 
 impl Bench<'_> {
+    /// Says on stderr what is begun: a run takes minutes.
+    fn begin(&self, case: Case, round: u32) {
+        eprintln!("{}, run {} of {}", Case::ALL[case as usize].1, round + 1, self.options.repeat);
+    }
+
+    /// A way to the server that leads a stream, which a node goes to by itself.
+    fn link_to_leader(&self, stream: &str) -> anyhow::Result<Link> {
+        let leader = faults::leader_of(&self.servers, stream).context("nobody says which server leads the stream")?;
+        Link::to(self.servers.addresses()[leader])
+    }
+
     fn push(&mut self, case: Case, figures: Vec<Figure>, measured: Measured) {
         self.outcomes[case as usize].push(figures, measured);
     }
@@ -172,12 +184,14 @@ impl Bench<'_> {
     }
 
     fn bare(&mut self, round: u32) -> anyhow::Result<()> {
-        let (link, events) = (Link::to(self.servers.address)?, u64::from(self.options.events));
+        self.begin(Case::Bare, round);
+        let (link, events) = (self.link_to_leader(BARE_STREAM)?, u64::from(self.options.events));
         let begun = Instant::now();
         let batches = self.bare_over(&link, &format!("bare.{round}"), events, None)?;
         let mut figures = vec![rate(events, begun.elapsed()), Figure::sum("batches", batches.count())];
         figures.extend(batches.figures("batch_", Unit::Ms, &PERCENTS));
         self.push(Case::Bare, figures, Measured { latencies: batches, ..Measured::default() });
+        self.begin(Case::BareEvenly, round);
         let events = (self.options.rate * f64::from(self.options.seconds)) as u64;
         let begun = Instant::now();
         let ages = self.bare_over(&link, &format!("bare.{round}-evenly"), events, Some(self.options.rate))?;
@@ -192,19 +206,26 @@ impl Bench<'_> {
         let options = self.options;
         let (fast, slow) = (workload(options, options.rate), workload(options, options.beside));
         let seconds = options.seconds.max(options.cuts * CUT_S).max(options.kills * KILL_S);
-        let room = u64::from(options.events) * 2 + (f64::from(seconds + 4 * options.seconds) * (options.rate + options.beside)) as u64;
+        let beside_s = f64::from(options.events) / f64::from(options.pace) + BESIDE_MORE.as_secs_f64();
+        let live = (f64::from(seconds + 4 * options.seconds) * (options.rate + options.beside) + beside_s * options.beside) as u64;
+        let room = u64::from(options.events) * 2 + live;
         let edge = Edge::start(options, &fast, &format!("edge-{round}"), &self.servers.addresses(), [room, options.pace.into()])?;
+        self.begin(Case::Live, round);
         self.live(&edge, fast, f64::from(seconds))?;
 
         edge.cut();
         let seconds = f64::from(options.seconds);
+        self.begin(Case::Quiet, round);
         let quiet = edge.live(slow.clone(), seconds, || ())?;
         self.push_live(Case::Quiet, quiet, Vec::new());
+        self.begin(Case::BesideBare, round);
         let beside = self.beside_bare(&edge, slow.clone(), &format!("bare.{round}-beside"))?;
         self.push_live(Case::BesideBare, beside, Vec::new());
+        self.begin(Case::BesideBacklog, round);
         self.fill(&edge)?;
-        self.drain_beside(&edge, slow, seconds, [Case::BesideBacklog, Case::Backlog])?;
+        self.drain_beside(&edge, slow, f64::from(options.pace), [Case::BesideBacklog, Case::Backlog])?;
 
+        self.begin(Case::Alone, round);
         edge.cut();
         let waits = self.fill(&edge)?;
         thread::sleep(SILENCE);
@@ -220,12 +241,13 @@ impl Bench<'_> {
     fn unpaced(&mut self, round: u32) -> anyhow::Result<()> {
         let options = self.options;
         let (fast, slow) = (workload(options, options.rate), workload(options, options.beside));
-        let room = u64::from(options.events) + (f64::from(options.seconds) * options.beside) as u64;
+        let beside_s = f64::from(options.events) / UNPACED_PER_S + BESIDE_MORE.as_secs_f64();
+        let room = u64::from(options.events) + (beside_s * options.beside) as u64;
         let edge = Edge::start(options, &fast, &format!("unpaced-{round}"), &self.servers.addresses(), [room, NO_PACE_PER_S])?;
         edge.cut();
+        self.begin(Case::BesideUnpaced, round);
         self.fill(&edge)?;
-        let seconds = f64::from(options.events) / UNPACED_MOST_PER_S;
-        self.drain_beside(&edge, slow, seconds, [Case::BesideUnpaced, Case::Unpaced])?;
+        self.drain_beside(&edge, slow, UNPACED_PER_S, [Case::BesideUnpaced, Case::Unpaced])?;
         self.look_into(&edge)
     }
 
@@ -259,7 +281,7 @@ impl Bench<'_> {
     /// Live events of a node that forwards nothing, while the bare client publishes at the pace.
     fn beside_bare(&self, edge: &Edge, workload: Workload, subject: &str) -> anyhow::Result<Sides> {
         let (seconds, pace) = (f64::from(self.options.seconds), f64::from(self.options.pace));
-        let link = Link::to(self.servers.address)?;
+        let link = self.link_to_leader(BARE_STREAM)?;
         thread::scope(|scope| {
             let (begin, begins) = std::sync::mpsc::channel();
             let publishing = scope.spawn(move || {
@@ -284,10 +306,15 @@ impl Bench<'_> {
         edge.waiting()
     }
 
-    /// Mends the link beside live events.
-    fn drain_beside(&mut self, edge: &Edge, live: Workload, seconds: f64, [beside, backlog]: [Case; 2]) -> anyhow::Result<()> {
+    /// Mends the link beside live events, which go on until what waits is drained, if that goes with so many events a second.
+    fn drain_beside(&mut self, edge: &Edge, live: Workload, per_s: f64, [beside, backlog]: [Case; 2]) -> anyhow::Result<()> {
+        // Behind a long cut a node tries seldom; behind a connection that was of use it comes back at once.
+        edge.mend();
+        edge.reached()?;
+        edge.cut();
         let (waits, monitor, mut mended) = (edge.waiting()?, edge.monitor()?, Instant::now());
         let at_most = (self.options.beside * CAUGHT_UP_S) as u64;
+        let seconds = waits as f64 / per_s + BESIDE_MORE.as_secs_f64();
         let (live, drained) = thread::scope(|scope| {
             let watching = scope.spawn(|| caught_up(monitor, at_most));
             let live = edge.live(live, seconds, || {
