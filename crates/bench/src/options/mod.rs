@@ -118,7 +118,7 @@ pub(crate) enum Experiment {
     Nodes(NodesOptions),
     /// Events into a JetStream stream on three servers, beside a bare client; a backlog that is drained beside live traffic
     ///
-    /// A run takes five times --seconds, as long as --pace needs for --events, three times as long as it takes to publish these twice as fast as --rate, and half a minute: about three minutes as it comes, and nine for three runs. With --kills the first of the live loads lasts six seconds for each, and as long as the servers need to be well again behind it.
+    /// A run takes five times --seconds, as long as --pace needs for --events, three times as long as it takes to publish these twice as fast as --rate, and half a minute: about three minutes as it comes, and nine for three runs. With --kills the first of the live loads lasts twelve seconds for each.
     Fleet(FleetOptions),
     /// The use cases of the C library of small nodes on an emulated radio channel (Müller 2019)
     Taskfarm(TaskfarmOptions),
