@@ -317,8 +317,6 @@ impl Primary {
     /// The Backup has everything: from now on nothing is answered without it.
     pub fn caught_up(&mut self) -> BackupStanding {
         self.session = Session::Settling;
-        // The member says so too, when it is asked: until then nothing may be answered that the Backup has not.
-        self.protection = Protection::Unsettled;
         self.replicated = self.replicated.max(self.given);
         self.answered_alone = Some(self.committed);
         self.tell_in_sync();
@@ -328,6 +326,8 @@ impl Primary {
     /// The member hears that the Backup has everything when it has what was answered while it was given the rest, too.
     fn tell_in_sync(&mut self) {
         if self.answered_alone.take_if(|answered| *answered <= self.replicated).is_some() {
+            // It says so too, when it is asked. A Backup that is lost before it has heard of it leaves the leader as it was.
+            self.protection = Protection::Unsettled;
             self.pair.backup_in_sync(self.epoch);
         }
     }

@@ -277,6 +277,8 @@ impl Leader {
     /// The member hears that the Backup has everything when it has what was answered while it was given the rest, too.
     fn tell_in_sync(&mut self) {
         if self.answered_alone.take_if(|answered| *answered <= self.control_replicated).is_some() {
+            // It says so too, when it is asked. A Backup that is lost before it has heard of it leaves the leader as it was.
+            self.protection = Protection::Unsettled;
             self.statements.push(Statement::BackupInSync);
         }
     }

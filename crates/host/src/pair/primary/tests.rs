@@ -143,6 +143,27 @@ fn a_backup_that_has_joined_may_lead_when_it_has_what_was_answered_meanwhile() {
 }
 
 #[test]
+fn a_backup_that_is_lost_before_the_member_hears_of_it_leaves_the_leader_alone() {
+    let mut scene = Scene::new();
+    scene.connect();
+    scene.primary.protected(Protection::Alone);
+    scene.copy();
+    scene.pump();
+    let (_, joining) = scene.write();
+    assert!(scene.answered(joining));
+    scene.primary.caught_up();
+    let (_, cut) = scene.write();
+    assert_eq!(scene.primary.commits.len(), 1, "nothing is answered without it as long as it may come to count");
+    assert_eq!(scene.primary.lose_session("cut"), BackupStanding::Out);
+    assert!(!scene.is_told_in_sync());
+    let (_, alone) = scene.write();
+    assert!(
+        scene.answered(cut) && scene.answered(alone),
+        "the member has said that the leader is alone, and has no reason to say it again"
+    );
+}
+
+#[test]
 fn a_change_is_answered_when_the_backup_has_it_or_is_known_to_be_out() {
     let mut scene = Scene::new();
     let (_, unsettled) = scene.write();

@@ -2,7 +2,6 @@
 
 use bodkin_broker::{
     BackupStanding, EventId, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
-    member::Protection,
     wire::{ClientFrame, EventHeader, Flags, LinkFrame, Position, Replication},
 };
 
@@ -132,8 +131,6 @@ impl Leader {
             }
             Output::CaughtUp => {
                 self.session = Session::Settling;
-                // The member says so too, when it is asked: until then nothing may be answered that the Backup has not.
-                self.protection = Protection::Unsettled;
                 self.control_replicated = self.control_replicated.max(self.control_given);
                 self.answered_alone = Some(self.committed);
                 self.tell_in_sync();
