@@ -15,6 +15,6 @@ pub use self::{
     encoder::{connect, ping, pong, publish, subscribe},
     headers::{HEADER_BYTES_MAX, HEADERS_MAX, Headers, HeadersError, Status},
     info::{Connect, Credentials, Info, InfoError, Signer},
-    subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token, token_of},
+    subject::{SUBJECT_BYTES_MAX, Subject, SubjectError, is_token, takes, token_of},
     words::words,
 };

@@ -1,4 +1,4 @@
-//! Events that are published at one node and heard at another, beside the same at one node, by core NATS.
+//! Events that are published at one node and heard at another, beside the same at one node, by core NATS or by a stream.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,7 +32,11 @@ const TRY_EVERY: Duration = Duration::from_millis(500);
 /// # Errors
 /// A node does not start, takes no event, or an event is not heard.
 pub fn run(options: &NodesOptions, nats: &str, report: &mut Report) -> anyhow::Result<()> {
-    let settings = format!("database = {:?}\nnode_events = {nats:?}\n", options.database);
+    let (way, stream) = match &options.node_events_stream {
+        None => ("core NATS", String::new()),
+        Some(name) => ("a stream", format!("node_events_stream = {name:?}\nnode_events_replicas = 1\n")),
+    };
+    let settings = format!("database = {:?}\nnode_events = {nats:?}\n{stream}", options.database);
     let start = || {
         let directory = Directory::new(options.data.as_deref())?;
         let file = directory.file("bodkin.toml", &settings)?;
@@ -40,7 +44,7 @@ pub fn run(options: &NodesOptions, nats: &str, report: &mut Report) -> anyhow::R
     };
     let nodes = [start()?, start()?];
     prepare(&nodes[0])?;
-    let mut outcomes = ["heard at the same node", "heard at another node"].map(|heard| Outcome::new(format!("core NATS: {heard}")));
+    let mut outcomes = ["heard at the same node", "heard at another node"].map(|heard| Outcome::new(format!("by {way}: {heard}")));
     for turn in 0..options.repeat as usize {
         for place in [turn % 2, 1 - turn % 2] {
             let (mut measured, mut events) = (Measured::default(), Events::between(&nodes[0], &nodes[place])?);
@@ -54,7 +58,7 @@ pub fn run(options: &NodesOptions, nats: &str, report: &mut Report) -> anyhow::R
     for key in ["heard_p50_ms", "heard_p99_ms"] {
         let [own, other] = outcomes.each_ref().map(|outcome| outcome.series.summary(key));
         if let (Some(own), Some(other)) = (own.filter(|own| *own > 0.0), other) {
-            report.ratio(format!("core NATS: {key} at another node to the same node"), other / own);
+            report.ratio(format!("by {way}: {key} at another node to the same node"), other / own);
         }
     }
     report.outcomes.extend(outcomes);

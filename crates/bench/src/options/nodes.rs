@@ -43,6 +43,9 @@ pub struct NodesOptions {
     /// The NATS servers by which events go from node to node, as node_events of the configuration names them
     #[arg(long, value_name = "URL", requires = "events")]
     pub node_events: Option<String>,
+    /// By a JetStream stream of this name there, which no other cloud has, instead of core NATS; it is made on one server
+    #[arg(long, value_name = "NAME", requires = "node_events")]
+    pub node_events_stream: Option<String>,
     /// Where the nodes' temporary data directories are made [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

@@ -371,8 +371,18 @@ impl Carrier {
                 );
             }
             lane::Told::Refused(why) => {
+                let why = match &self.stream {
+                    // Not for others of its refusals: an account's mapping may have a stream take more than its subjects say.
+                    Some(stream) if why == lane::Refusal::NobodyListens && !stream.takes(&state.subject) => format!(
+                        "stream {} takes {}, and not {}: name another stream, or have it take this subject too",
+                        stream.name,
+                        stream.subjects.join(", "),
+                        state.subject
+                    ),
+                    _ => why.to_string(),
+                };
                 let told = format!("lane {name}: {why}");
-                state.stands(Some(why.to_string()), false);
+                state.stands(Some(why), false);
                 self.warn(&told, &told);
             }
             lane::Told::Stopped(why) => {

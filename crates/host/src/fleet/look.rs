@@ -9,7 +9,7 @@ use bodkin_nats::{
         AnswerError, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Storage, StreamInfo, consumer_info, last_message,
         publish_ack, stream_info,
     },
-    protocol::{Headers, Message, Subject},
+    protocol::{Headers, Message, Subject, takes},
 };
 
 use super::config::FleetConfig;
@@ -61,6 +61,13 @@ pub struct FleetStream {
     pub subjects: Vec<String>,
     /// Its messages.
     pub messages: u64,
+}
+
+impl FleetStream {
+    /// Whether one of its subjects takes what is published to this one.
+    pub fn takes(&self, subject: &str) -> bool {
+        self.subjects.iter().any(|pattern| takes(pattern, subject))
+    }
 }
 
 impl From<StreamInfo> for FleetStream {

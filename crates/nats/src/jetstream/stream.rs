@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{AnswerError, answer, count};
+use crate::protocol::takes;
 
 /// Where messages are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +84,11 @@ impl StreamConfig {
             sealed: false,
             retention: None,
         }
+    }
+
+    /// Whether one of its subjects takes what is published to this one.
+    pub fn takes(&self, subject: &str) -> bool {
+        self.subjects.iter().any(|pattern| takes(pattern, subject))
     }
 
     /// Whether what it is set up as may have let go of a message that it has had for so long; `None`: nobody knows for how long.

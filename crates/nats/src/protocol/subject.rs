@@ -64,6 +64,20 @@ pub fn token_of(text: &str) -> String {
     token
 }
 
+/// Whether a pattern with wildcards, as one of a stream's subjects, takes what is published to a subject.
+pub fn takes(pattern: &str, subject: &str) -> bool {
+    let mut tokens = subject.split('.');
+    for wanted in pattern.split('.') {
+        match (wanted, tokens.next()) {
+            (">", Some(_)) => return true,
+            ("*", Some(_)) => {}
+            (wanted, Some(token)) if wanted == token => {}
+            _ => return false,
+        }
+    }
+    tokens.next().is_none()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +98,21 @@ mod tests {
             assert!(Subject::new(name).is_err(), "{name:?} is a subject");
         }
         assert_eq!(Subject::new(&"a".repeat(1025)), Err(SubjectError::Bytes(1025)));
+    }
+
+    #[test]
+    fn patterns_take_what_their_wildcards_say() {
+        const SUBJECT: &str = "bodkin.c0.nodes.b2.log";
+        for (pattern, is_taken) in [
+            (SUBJECT, true),
+            ("bodkin.>", true),
+            ("bodkin.*.nodes.*.log", true),
+            (">", true),
+            ("bodkin.c0.nodes.b2", false),
+            ("bodkin.c0.nodes.b2.log.>", false),
+            ("*.log", false),
+        ] {
+            assert_eq!(takes(pattern, SUBJECT), is_taken, "{pattern}");
+        }
     }
 }
