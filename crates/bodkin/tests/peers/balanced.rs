@@ -30,16 +30,20 @@ const SEEN_MAX: Duration = Duration::from_secs(10);
 struct Balancer(Child);
 
 impl Balancer {
-    /// With the page's configuration, at free ports, where `changed` says what else is to be there; `None` where HAProxy is not installed.
-    fn start(place: &Path, offset: u16, changed: impl Fn(String) -> String) -> Option<Self> {
+    /// Where HAProxy is installed.
+    fn program() -> Option<PathBuf> {
         let program = ["/usr/sbin/haproxy", "/usr/bin/haproxy", "/usr/local/sbin/haproxy"].map(PathBuf::from);
-        let program = program.into_iter().find(|path| path.is_file())?;
+        program.into_iter().find(|path| path.is_file())
+    }
+
+    /// With the page's configuration, at free ports, where `changed` says what else is to be there.
+    fn start(program: &Path, place: &Path, offset: u16, changed: impl Fn(String) -> String) -> Self {
         let told = PAGE.split("```haproxy\n").nth(1).and_then(|rest| rest.split("```").next()).expect("the page has a configuration");
         let file = place.join("haproxy.cfg");
         std::fs::write(&file, changed(moved(told, offset))).expect("it is written");
         let mut haproxy = Command::new(program);
         haproxy.args(["-db", "-f"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
-        Some(Self(haproxy.spawn().expect("haproxy starts")))
+        Self(haproxy.spawn().expect("haproxy starts"))
     }
 }
 
@@ -68,7 +72,8 @@ struct Plant {
     places: [TempDir; NODES],
     offset: HeldOffset,
     nodes: [Option<Cloud>; NODES],
-    _balancer: Balancer,
+    haproxy: PathBuf,
+    balancer: Option<Balancer>,
 }
 
 impl Plant {
@@ -77,14 +82,28 @@ impl Plant {
             skip::note(test, "no PostgreSQL server");
             return None;
         };
-        let (places, offset) = ([(); NODES].map(|()| TempDir::new().expect("a temporary directory")), held_offset());
-        let Some(balancer) = Balancer::start(places[0].path(), offset.get(), changed) else {
+        let Some(haproxy) = Balancer::program() else {
             skip::note(test, "no haproxy");
             return None;
         };
-        let mut plant = Self { server, places, offset, nodes: [const { None }; NODES], _balancer: balancer };
+        let (places, offset) = ([(); NODES].map(|()| TempDir::new().expect("a temporary directory")), held_offset());
+        let mut plant = Self { server, places, offset, nodes: [const { None }; NODES], haproxy, balancer: None };
         (0..NODES).for_each(|node| plant.begin(node));
+        plant.balance(changed);
         Some(plant)
+    }
+
+    /// Puts a balancer in front of the nodes, in place of one that is there, and waits until it answers. Nodes that run are taken in at once: `balance source` sends a client to
+    /// another node when one more is taken in.
+    fn balance(&mut self, changed: impl Fn(String) -> String) {
+        // The one before has the ports.
+        self.balancer = None;
+        self.balancer = Some(Balancer::start(&self.haproxy, self.places[0].path(), self.offset.get(), changed));
+        let registry = self.registry();
+        eventually(
+            || ask(registry, "/serviceregistry/query", &json!({"serviceDefinitionRequirement": "x"})).is_ok(),
+            || "no node is taken in".into(),
+        );
     }
 
     fn begin(&mut self, node: usize) {
@@ -171,10 +190,6 @@ fn behind_a_balancer_a_killed_node_costs_what_was_under_way_there_and_nothing_el
     // All clients of this test have one address.
     let Some(mut plant) = Plant::start(test, |told| told.replace("balance source", "balance roundrobin")) else { return };
     let (registry, seen) = (plant.registry(), Arc::new(Seen::default()));
-    eventually(
-        || ask(registry, "/serviceregistry/query", &json!({"serviceDefinitionRequirement": "x"})).is_ok(),
-        || "no node is taken in".into(),
-    );
     plant.node(0).register_publisher("sensor", 7002);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
@@ -235,10 +250,6 @@ fn behind_a_balancer_a_client_reads_what_it_has_written() {
     // As the page has it, each request on a connection of its own.
     let Some(mut plant) = Plant::start(test, |told| told) else { return };
     let registry = plant.registry();
-    eventually(
-        || ask(registry, "/serviceregistry/query", &json!({"serviceDefinitionRequirement": "x"})).is_ok(),
-        || "no node is taken in".into(),
-    );
     let write = |name: &str| {
         ask(registry, "/serviceregistry/register", &service(name, system("press", 7001))).expect("an answer").expect_status(201)
     };
@@ -248,13 +259,7 @@ fn behind_a_balancer_a_client_reads_what_it_has_written() {
         assert!(shows(registry, &name), "{name} is not read back");
     }
     // Without that it comes later, and comes.
-    plant._balancer =
-        Balancer::start(plant.places[0].path(), plant.offset.get(), |told| told.replace("balance source", "balance roundrobin"))
-            .expect("it was there");
-    eventually(
-        || ask(registry, "/serviceregistry/query", &json!({"serviceDefinitionRequirement": "x"})).is_ok(),
-        || "no node is taken in".into(),
-    );
+    plant.balance(|told| told.replace("balance source", "balance roundrobin"));
     let (mut later, mut longest) = (0, Duration::ZERO);
     for change in 0..CHANGES {
         let name = format!("robin-{change}");

@@ -44,8 +44,10 @@ impl Outbox {
     /// Gives its buffer to those that are spare, if everything is written and it is not large.
     pub fn give_back(&mut self, spare: &mut Spare) {
         if self.unsent_bytes() == 0 && (1..=SPARE_BYTES_MAX).contains(&self.bytes.capacity()) {
-            let buffer = std::mem::take(&mut self.bytes);
+            let mut buffer = std::mem::take(&mut self.bytes);
             if spare.0.len() < SPARE_MAX {
+                // A greeting's or a pong's is smaller: who borrows it next would make it larger in the way of an event.
+                buffer.reserve(BUFFER_BYTES);
                 spare.0.push(buffer);
             }
         }
@@ -108,6 +110,17 @@ mod tests {
         assert_eq!(taken, b"abcdefghi");
         outbox.bytes().push(0);
         assert!(outbox.write_to(|_| Ok(0)).is_err());
+    }
+
+    #[test]
+    fn a_buffer_that_began_small_is_no_smaller_than_others_when_it_is_borrowed() {
+        let mut spare = Spare::default();
+        let (mut greeting, mut event) = (Outbox::default(), Outbox::default());
+        greeting.bytes().extend_from_slice(b"pong");
+        greeting.write_to(|bytes| Ok(bytes.len())).unwrap();
+        greeting.give_back(&mut spare);
+        event.borrow(&mut spare);
+        assert!(event.bytes.capacity() >= BUFFER_BYTES, "{}", event.bytes.capacity());
     }
 
     #[test]
