@@ -1,7 +1,7 @@
 //! `bodkin graph move`: an operator goes to another edge with its state, while the graph runs.
 //!
-//! The command asks the edges for the steps of it, each for its own. Until the edge where the operator runs has committed, a failure leaves everything as it was; behind that the operator has moved, and the
-//! same command once more brings the move to its end.
+//! The command asks the edges for the steps of it, each for its own. Until the edge where the operator runs has committed, a failure or an interruption (SIGINT, SIGTERM) leaves everything as it was; behind
+//! that the operator has moved, and the same command once more brings the move to its end.
 
 use std::{
     collections::BTreeMap,
@@ -9,12 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bodkin_broker::graph::placement::KEPT_MAX;
 use bodkin_client::{
     CallError, Monitor,
     answer::{GraphMove, MoveForm},
 };
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     DONE, FAILED,
@@ -62,42 +63,72 @@ pub(super) async fn run(registry: &RegistryOptions, moving: &Moving<'_>, printer
         bail!("the edge {missing} is to have the new version too, and where it answers was not said: --at {missing}=HOST:PORT");
     }
     let form = MoveForm { release: Some(plan.release.clone()), file: plan.file.clone(), ..form };
+    let mut interruption = Interruption::listen()?;
     // What is committed is brought to its end, and what is not is prepared first.
-    if !plan.committed
-        && let Err(error) = edges.prepare_all(&plan, &form).await
-    {
-        edges.abandon(&plan, &form).await;
-        return Err(error);
-    }
-    let committed = match edges.own.move_operator(&step(&form, "commit")).await {
-        Ok(committed) => committed,
-        // It may have been done, or not: what is prepared is let go by itself.
-        Err(error @ (CallError::Interrupted { .. } | CallError::TooSlow { .. })) => {
-            return Err(
-                anyhow::Error::new(error).context("whether the operator has gone is not known: the same command once more finds out")
-            );
+    if !plan.committed {
+        let prepared = tokio::select! {
+            prepared = edges.prepare_all(&plan, &form) => prepared,
+            () = interruption.comes() => Err(anyhow!("interrupted, and nothing has changed")),
+        };
+        if let Err(error) = prepared {
+            interruption.ends(edges.abandon(&plan, &form)).await;
+            return Err(error);
         }
-        Err(error) => {
-            edges.abandon(&plan, &form).await;
+    }
+    let committed = match interruption.ends(edges.own.move_operator(&step(&form, "commit"))).await {
+        Some(Ok(committed)) => committed,
+        Some(Err(error)) if !is_in_doubt(&error) => {
+            interruption.ends(edges.abandon(&plan, &form)).await;
             return Err(error.into());
         }
-    };
-    let form = MoveForm { file: committed.file.clone(), handover: committed.handover.clone(), ..form };
-    for edge in std::iter::once(moving.to).chain(hearing(&plan, moving.to)) {
-        if let Err(error) = edges.finish(edge, &form).await {
-            eprintln!("bodkin: {} has gone to {}, and {edge} has not heard of it: {error:#}", moving.operator, moving.to);
-            eprintln!("bodkin: the same command once more brings the move to its end");
-            return Ok(FAILED);
+        // It may have been done, or not: what is prepared is let go by itself.
+        in_doubt => {
+            let error = in_doubt.and_then(Result::err).map_or_else(|| anyhow!("interrupted"), anyhow::Error::new);
+            return Err(error.context("whether the operator has gone is not known: the same command once more finds out"));
         }
+    };
+    let finished = interruption.ends(edges.finish_all(moving, &plan, &form, &committed)).await;
+    let finished = finished.unwrap_or_else(|| Err(anyhow!("interrupted: {} has gone to {}", moving.operator, moving.to)));
+    if let Err(error) = finished {
+        eprintln!("bodkin: {error:#}");
+        eprintln!("bodkin: the same command once more brings the move to its end");
+        return Ok(FAILED);
     }
-    edges
-        .own
-        .move_operator(&MoveForm { handover: None, ..step(&form, "finish") })
-        .await
-        .context("the move is done, and is told as under way there")?;
     let done = GraphMove { handover: None, file: None, ..committed };
     printer.done(&done, &format!("moved: {} runs on {}, with its state", moving.operator, moving.to))?;
     Ok(DONE)
+}
+
+/// Whether an edge may have done what it was asked for.
+fn is_in_doubt(error: &CallError) -> bool {
+    matches!(error, CallError::Interrupted { .. } | CallError::TooSlow { .. })
+}
+
+/// SIGINT and SIGTERM, by which an operator ends a move in its middle.
+struct Interruption {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interruption {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn comes(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Does some of the work unless that is interrupted.
+    async fn ends<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.comes() => None,
+        }
+    }
 }
 
 fn step(form: &MoveForm, step: &str) -> MoveForm {
@@ -107,6 +138,11 @@ fn step(form: &MoveForm, step: &str) -> MoveForm {
 /// The edges that take part besides the one where the operator comes.
 fn hearing<'p>(plan: &'p GraphMove, to: &'p str) -> impl Iterator<Item = &'p str> {
     plan.edges.iter().map(String::as_str).filter(move |edge| *edge != to)
+}
+
+/// The edges in the order in which they prepare. Where the operator comes nothing is taken in from then on: it is the last one.
+fn preparing<'p>(plan: &'p GraphMove, to: &'p str) -> impl Iterator<Item = &'p str> {
+    hearing(plan, to).chain([to])
 }
 
 impl Edges {
@@ -123,8 +159,7 @@ impl Edges {
     }
 
     async fn prepare_all(&self, plan: &GraphMove, form: &MoveForm) -> anyhow::Result<()> {
-        // Where the operator comes nothing is taken in from then on: it is the last one.
-        for edge in hearing(plan, &form.to).chain([&*form.to]) {
+        for edge in preparing(plan, &form.to) {
             self.prepare(edge, form).await.with_context(|| format!("{edge} cannot prepare for it, and nothing has changed"))?;
         }
         Ok(())
@@ -139,11 +174,23 @@ impl Edges {
         self.others[edge].move_operator(&MoveForm { edge: Some(edge.to_owned()), ..form }).await
     }
 
-    /// Lets go what is prepared; who does not hear it does so by itself.
+    /// Lets go what is prepared, where that was first: who has not answered then may not answer now. Who does not hear it does so by itself.
     async fn abandon(&self, plan: &GraphMove, form: &MoveForm) {
-        for edge in &plan.edges {
+        for edge in preparing(plan, &form.to) {
             let _ = self.ask(edge, step(form, "abandon")).await;
         }
+    }
+
+    /// Has all edges run the new version: the operator where it comes, and the others hear it there.
+    async fn finish_all(&self, moving: &Moving<'_>, plan: &GraphMove, form: &MoveForm, committed: &GraphMove) -> anyhow::Result<()> {
+        let form = MoveForm { file: committed.file.clone(), handover: committed.handover.clone(), ..form.clone() };
+        for edge in std::iter::once(moving.to).chain(hearing(plan, moving.to)) {
+            let told = || format!("{} has gone to {}, and {edge} has not heard of it", moving.operator, moving.to);
+            self.finish(edge, &form).await.with_context(told)?;
+        }
+        let own = self.own.move_operator(&MoveForm { handover: None, ..step(&form, "finish") }).await;
+        own.context("the move is done, and is told as under way at the edge that it went from")?;
+        Ok(())
     }
 
     /// Has an edge run the new version, prepared anew if it does not know of it any more; for as long as what it needs is kept for it elsewhere.

@@ -1,8 +1,17 @@
 //! `bodkin graph move`: an operator goes from one process to another while events come, and whichever process is killed at whatever step.
 
-use std::{collections::BTreeMap, fs, net::SocketAddr, thread, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::{SocketAddr, TcpListener},
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
 
 use bodkin_broker::EventId;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -399,7 +408,7 @@ fn a_command_that_dies_is_given_again() {
     (6..=7).for_each(|value| publish(&at_press, value));
     // Inside of it.
     let lock = locked(&press);
-    let mut command = started(&at_press, &line).stdout(std::process::Stdio::null()).spawn().expect("the binary starts");
+    let mut command = started(&at_press, &line).stdout(Stdio::null()).spawn().expect("the binary starts");
     assert!(eventually(|| graph(&at_press)["moving"].is_string()), "{}", graph(&at_press));
     command.kill().expect("it runs");
     command.wait().expect("it has ended");
@@ -414,6 +423,39 @@ fn a_command_that_dies_is_given_again() {
     assert_eq!((place(&at_press), place(&at_office), &graph(&at_press)["moving"]), (json!("office"), json!("office"), &Value::Null));
     (10..=12).for_each(|value| publish(&at_press, value));
     wait_for_means(&[&stream(&at_press, "line-mean"), &stream(&at_office, "line-mean")], 12);
+}
+
+#[test]
+fn a_command_that_is_interrupted_in_front_of_the_commit_lets_go_what_is_prepared() {
+    let (press, office, yard) = (Edge::new("press"), Edge::new("office"), Edge::new("yard"));
+    let (at_press, at_office) = (press.start(&[&office, &yard]), office.start(&[&press, &yard]));
+    let at_yard = yard.start(&[&press, &office]);
+    let file = LINE.to_owned() + YARD;
+    [&at_press, &at_office, &at_yard].into_iter().for_each(|cloud| deploy(cloud, &file));
+    assert!(eventually(|| graph(&at_yard)["links"][0]["down"].is_null()), "{}", graph(&at_yard));
+    // Where the office is said to answer is somebody who hears what is asked for, and does not answer.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let at = silent.local_addr().expect("it is bound");
+    let line = format!("graph move mean --to office --at office={at} {}", yard.option());
+    for end in [Signal::SIGINT, Signal::SIGTERM] {
+        let command = started(&at_press, &line).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let asked = silent.accept().expect("it is asked to prepare");
+        assert!(graph(&at_yard)["moving"].as_str().is_some_and(|told| told.contains("prepared for mean")), "{}", graph(&at_yard));
+        let signal = || kill(Pid::from_raw(command.id().cast_signed()), end).expect("it runs");
+        let begun = Instant::now();
+        signal();
+        // It would be let go by itself behind 30 s.
+        assert!(eventually(|| graph(&at_yard)["moving"].is_null()), "{}", graph(&at_yard));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        // The office does not answer to that either: once more, and nobody is waited for.
+        let _asked_again = silent.accept().expect("it is asked to let go");
+        signal();
+        drop(asked);
+        let output = command.wait_with_output().expect("it has ended");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains("interrupted, and nothing has changed"), "{:?}: {said}", output.status);
+        assert_eq!((place(&at_press), &graph(&at_press)["moving"]), (json!("press"), &Value::Null));
+    }
 }
 
 #[test]
