@@ -21,10 +21,13 @@ use crate::zmtp::address;
 const EACH: SubscriberConfig =
     SubscriberConfig { acknowledge_every: 1, acknowledge_after: Duration::from_millis(1), window: 1024, streams_max: 16 };
 
+/// Between two events of such a topic.
+pub const PERIOD: Duration = Duration::from_micros(100);
+
 /// A topic of which no event may be lost, and a thousand may come in one go.
 pub fn topic(name: &str, more: &str) -> String {
-    let promises = "period_us = 100\njitter_ms = 100\ndeadline_ms = 200\nloss_tolerance = 0\nretention = 2000";
-    format!("[[topic]]\nevent_type = \"{name}\"\n{promises}\n{more}\n")
+    let promises = "jitter_ms = 100\ndeadline_ms = 200\nloss_tolerance = 0\nretention = 2000";
+    format!("[[topic]]\nevent_type = \"{name}\"\nperiod_us = {}\n{promises}\n{more}\n", PERIOD.as_micros())
 }
 
 /// A cloud with these tables in its configuration, and the systems `sensor` and `display`.

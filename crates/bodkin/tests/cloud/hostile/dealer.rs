@@ -1,6 +1,7 @@
 //! DEALERs that mean harm or do not know better.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bodkin_broker::wire::{ClientFrame, EventHeader, RefusalReason};
 use bodkin_broker::{Epoch, Sequence};
@@ -8,6 +9,7 @@ use bodkin_zmtp::SocketType;
 
 use super::{assert_all_live, metric};
 use crate::dealer::{cloud, dealer, header, hear, publish, refused, say, subscribe, utc_ns};
+use crate::real_time_client::PERIOD;
 use crate::support::patience::eventually;
 use crate::zmtp::{heard, named, peer, settle, subscriber, told};
 
@@ -171,8 +173,10 @@ fn a_required_subscriber_that_never_reads_holds_its_topic_up_as_far_as_it_is_bou
     subscribe(&mut slow, "hot", Some(Duration::from_secs(60)));
     hear(&mut slow, |command| assert!(matches!(command, ClientFrame::Subscribed { .. })));
     let payload = "x".repeat(6_000);
-    let mut taken = 0;
+    let (mut taken, begun) = (0, Instant::now());
     let (reason, text) = loop {
+        // No faster than the topic allows: excess is another answer.
+        thread::sleep((PERIOD * taken as u32).saturating_sub(begun.elapsed()));
         publish(&mut sensor, "hot", payload.as_bytes(), &header(taken + 1));
         // What is taken is answered by nobody yet: a clock behind it is.
         say(&mut sensor, &ClientFrame::ClockRequest { epoch: Epoch::NONE, sent_utc_ns: 0 });
