@@ -21,7 +21,7 @@ use crate::zmtp::address;
 const EACH: SubscriberConfig =
     SubscriberConfig { acknowledge_every: 1, acknowledge_after: Duration::from_millis(1), window: 1024, streams_max: 16 };
 
-/// Between two events of such a topic.
+/// The period of a `topic`.
 pub const PERIOD: Duration = Duration::from_micros(100);
 
 /// A topic of which no event may be lost, and a thousand may come in one go.

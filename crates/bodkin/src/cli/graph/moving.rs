@@ -64,30 +64,8 @@ pub(super) async fn run(registry: &RegistryOptions, moving: &Moving<'_>, printer
     }
     let form = MoveForm { release: Some(plan.release.clone()), file: plan.file.clone(), ..form };
     let mut interruption = Interruption::listen()?;
-    // What is committed is brought to its end, and what is not is prepared first.
-    if !plan.committed {
-        let prepared = tokio::select! {
-            prepared = edges.prepare_all(&plan, &form) => prepared,
-            () = interruption.comes() => Err(anyhow!("interrupted, and nothing has changed")),
-        };
-        if let Err(error) = prepared {
-            interruption.ends(edges.abandon(&plan, &form)).await;
-            return Err(error);
-        }
-    }
-    let committed = match interruption.ends(edges.own.move_operator(&step(&form, "commit"))).await {
-        Some(Ok(committed)) => committed,
-        Some(Err(error)) if !is_in_doubt(&error) => {
-            interruption.ends(edges.abandon(&plan, &form)).await;
-            return Err(error.into());
-        }
-        // It may have been done, or not: what is prepared is let go by itself.
-        in_doubt => {
-            let error = in_doubt.and_then(Result::err).map_or_else(|| anyhow!("interrupted"), anyhow::Error::new);
-            return Err(error.context("whether the operator has gone is not known: the same command once more finds out"));
-        }
-    };
-    let finished = interruption.ends(edges.finish_all(moving, &plan, &form, &committed)).await;
+    let committed = edges.commit(&plan, &form, &mut interruption).await?;
+    let finished = interruption.ends(edges.finish_all(&plan, &form, &committed)).await;
     let finished = finished.unwrap_or_else(|| Err(anyhow!("interrupted: {} has gone to {}", moving.operator, moving.to)));
     if let Err(error) = finished {
         eprintln!("bodkin: {error:#}");
@@ -158,6 +136,28 @@ impl Edges {
         }
     }
 
+    /// Has the operator go: what is committed already is told again, and what is not is prepared first. A failure leaves everything as it was, unless it says that this is not known.
+    async fn commit(&self, plan: &GraphMove, form: &MoveForm, interruption: &mut Interruption) -> anyhow::Result<GraphMove> {
+        if !plan.committed {
+            let prepared = interruption.ends(self.prepare_all(plan, form)).await;
+            if let Err(error) = prepared.unwrap_or_else(|| Err(anyhow!("interrupted, and nothing has changed"))) {
+                interruption.ends(self.abandon(plan, form)).await;
+                return Err(error);
+            }
+        }
+        let error = match interruption.ends(self.own.move_operator(&step(form, "commit"))).await {
+            Some(Ok(committed)) => return Ok(committed),
+            Some(Err(error)) if !is_in_doubt(&error) => {
+                interruption.ends(self.abandon(plan, form)).await;
+                return Err(error.into());
+            }
+            Some(Err(error)) => error.into(),
+            None => anyhow!("interrupted"),
+        };
+        // It may have been done, or not: what is prepared is let go by itself.
+        Err(error.context("whether the operator has gone is not known: the same command once more finds out"))
+    }
+
     async fn prepare_all(&self, plan: &GraphMove, form: &MoveForm) -> anyhow::Result<()> {
         for edge in preparing(plan, &form.to) {
             self.prepare(edge, form).await.with_context(|| format!("{edge} cannot prepare for it, and nothing has changed"))?;
@@ -182,10 +182,10 @@ impl Edges {
     }
 
     /// Has all edges run the new version: the operator where it comes, and the others hear it there.
-    async fn finish_all(&self, moving: &Moving<'_>, plan: &GraphMove, form: &MoveForm, committed: &GraphMove) -> anyhow::Result<()> {
+    async fn finish_all(&self, plan: &GraphMove, form: &MoveForm, committed: &GraphMove) -> anyhow::Result<()> {
         let form = MoveForm { file: committed.file.clone(), handover: committed.handover.clone(), ..form.clone() };
-        for edge in std::iter::once(moving.to).chain(hearing(plan, moving.to)) {
-            let told = || format!("{} has gone to {}, and {edge} has not heard of it", moving.operator, moving.to);
+        for edge in std::iter::once(&*form.to).chain(hearing(plan, &form.to)) {
+            let told = || format!("{} has gone to {}, and {edge} has not heard of it", form.operator, form.to);
             self.finish(edge, &form).await.with_context(told)?;
         }
         let own = self.own.move_operator(&MoveForm { handover: None, ..step(&form, "finish") }).await;

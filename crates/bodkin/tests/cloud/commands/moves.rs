@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     net::{SocketAddr, TcpListener},
-    process::Stdio,
+    process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -425,6 +425,30 @@ fn a_command_that_dies_is_given_again() {
     wait_for_means(&[&stream(&at_press, "line-mean"), &stream(&at_office, "line-mean")], 12);
 }
 
+fn signal(command: &Child, signal: Signal) {
+    kill(Pid::from_raw(command.id().cast_signed()), signal).expect("it runs");
+}
+
+#[test]
+fn a_command_that_is_interrupted_behind_the_commit_says_how_the_move_comes_to_its_end() {
+    let (press, office) = (Edge::new("press"), Edge::new("office"));
+    let (at_press, at_office) = begun(&press, &office);
+    let line = format!("graph move mean --to office {}", office.option());
+    // The office prepares, and cannot note that it has the mean.
+    let lock = locked(&office);
+    let command = started(&at_press, &line).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    assert!(eventually(|| place(&at_press) == "office"), "{}", graph(&at_press));
+    signal(&command, Signal::SIGINT);
+    let output = command.wait_with_output().expect("it has ended");
+    let said = text(&output.stderr);
+    let told = ["interrupted", "the same command once more"];
+    assert!(output.status.code() == Some(1) && told.iter().all(|told| said.contains(told)), "{:?}: {said}", output.status);
+    lock.execute_batch("ROLLBACK").expect("it is let go");
+    assert!(done(&at_press, &line).contains("moved: mean runs on office"));
+    (6..=12).for_each(|value| publish(&at_press, value));
+    wait_for_means(&[&stream(&at_press, "line-mean"), &stream(&at_office, "line-mean")], 12);
+}
+
 #[test]
 fn a_command_that_is_interrupted_in_front_of_the_commit_lets_go_what_is_prepared() {
     let (press, office, yard) = (Edge::new("press"), Edge::new("office"), Edge::new("yard"));
@@ -441,15 +465,14 @@ fn a_command_that_is_interrupted_in_front_of_the_commit_lets_go_what_is_prepared
         let command = started(&at_press, &line).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let asked = silent.accept().expect("it is asked to prepare");
         assert!(graph(&at_yard)["moving"].as_str().is_some_and(|told| told.contains("prepared for mean")), "{}", graph(&at_yard));
-        let signal = || kill(Pid::from_raw(command.id().cast_signed()), end).expect("it runs");
         let begun = Instant::now();
-        signal();
+        signal(&command, end);
         // It would be let go by itself behind 30 s.
         assert!(eventually(|| graph(&at_yard)["moving"].is_null()), "{}", graph(&at_yard));
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         // The office does not answer to that either: once more, and nobody is waited for.
         let _asked_again = silent.accept().expect("it is asked to let go");
-        signal();
+        signal(&command, end);
         drop(asked);
         let output = command.wait_with_output().expect("it has ended");
         let said = text(&output.stderr);
