@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::epoch::Epoch;
+
 /// Who publishes: the system's id in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublisherId(pub u64);
@@ -9,6 +11,39 @@ pub struct PublisherId(pub u64);
 /// Which run of the publisher's numbering: a restarted numbering is a new incarnation, so that its sequence 1 is not "old".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
+
+/// Who gives events their sequence numbers. Incarnations are ordered among those of one publisher and one numberer only: a system may publish by
+/// HTTP, where the node numbers its events, and by its own client, which numbers them itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Numberer {
+    /// The publisher's client.
+    Publisher,
+    /// The node that accepts the events.
+    Node,
+}
+
+impl Incarnation {
+    /// Set in every incarnation that a node gives. Clients give Unix nanoseconds, which stay below until 2262.
+    const BY_NODE: u64 = 1 << 63;
+    /// Set next to `BY_NODE` in the incarnations of leaders. Unix nanoseconds stay below until 2116.
+    const BY_LEADER: u64 = 1 << 62;
+
+    /// Returns the incarnation in which a node without a pair numbers events after a start at this time.
+    pub fn of_start(unix_ns: u64) -> Self {
+        Self(Self::BY_NODE | unix_ns.min(Self::BY_LEADER - 1))
+    }
+
+    /// Returns the incarnation in which the leader of an epoch numbers events. It is greater than that of every lower epoch, whichever node led and
+    /// whenever that node started, and greater than that of every node without a pair.
+    pub fn of_epoch(epoch: Epoch) -> Self {
+        Self(Self::BY_NODE | Self::BY_LEADER | epoch.0.min(Self::BY_LEADER - 1))
+    }
+
+    /// Returns who numbers the events of this incarnation.
+    pub fn numberer(self) -> Numberer {
+        if self.0 & Self::BY_NODE == 0 { Numberer::Publisher } else { Numberer::Node }
+    }
+}
 
 /// A topic of this shard, from 0 in the order of their making; it names the same topic for the whole incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,6 +105,17 @@ impl FromStr for EventId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn later_epoch_has_greater_incarnation() {
+        let now = 1_800_000_000_000_000_000;
+        let rising =
+            [Incarnation::of_start(now), Incarnation::of_start(now + 1), Incarnation::of_epoch(Epoch(1)), Incarnation::of_epoch(Epoch(2))];
+        assert!(rising.is_sorted_by(|earlier, later| earlier < later), "{rising:?}");
+        assert!(rising.iter().all(|incarnation| incarnation.numberer() == Numberer::Node));
+        assert_eq!(Incarnation(now).numberer(), Numberer::Publisher);
+        assert!(Incarnation::of_start(u64::MAX) < Incarnation::of_epoch(Epoch(1)), "a clock of another century stays below every epoch");
+    }
 
     #[test]
     fn an_identity_is_four_hexadecimal_numbers() {

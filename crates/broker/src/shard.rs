@@ -8,10 +8,12 @@ mod cover;
 mod dispatch;
 mod last;
 mod link;
+mod permit;
 mod publish;
 mod required;
 #[cfg(test)]
 mod tests;
+mod unnumbered;
 mod view;
 mod words;
 
@@ -19,8 +21,10 @@ use std::{collections::VecDeque, time::Duration};
 
 pub use self::{
     last::{LAST_AFTER_MAX, LAST_AFTER_MIN},
+    permit::LeaderPermit,
     publish::SEQUENCE_GAP_MAX,
     required::Attachment,
+    unnumbered::NextRefusal,
     view::{Counters, TopicView},
     words::{Accepted, Authority, Input, Output, Publication, Refusal, ShardError, ShedReason, Work},
 };
@@ -28,6 +32,7 @@ pub use crate::subscription::{Offer, OfferedEvent};
 use crate::{
     backup::Promotion,
     edf::Queue,
+    epoch::Epoch,
     event::{EventId, Incarnation, PublisherId, Sequence, TopicId},
     replication::{BackupStanding, Replication, ReplicationPolicy},
     stream::{StreamId, StreamIdentity},
@@ -53,12 +58,26 @@ pub struct ShardLimits {
 /// The number of no topic.
 const NOT_KNOWN: TopicId = TopicId(u64::MAX);
 
+/// Streams that one publisher's runs on a topic may have: the newest one, and earlier ones whose events are not delivered yet.
+const RUNS_PER_PUBLISHER_MAX: usize = 8;
+
+/// Whether a shard may accept events at all. The lease limits for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Role {
+    /// Another node of the pair may lead, or this node's takeover is not complete.
+    Follower,
+    /// The takeover is complete, or the node has no pair.
+    Leader,
+}
+
 /// Streams for each topic that [`ShardLimits::topics_max`] allows.
 const STREAMS_PER_TOPIC: usize = 16;
 
 /// The machine. `R` is whatever the host needs to reach a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shard<R> {
+    role: Role,
+    /// Of the events that this node numbers.
     incarnation: Incarnation,
     limits: ShardLimits,
     topics: Topics,
@@ -96,16 +115,32 @@ pub struct Shard<R> {
 }
 
 impl<R> Shard<R> {
-    /// A shard without topics, of a node without a pair. `incarnation` must differ from that of every earlier run.
+    /// Returns a shard without topics, of a node without a pair. `incarnation` must be greater than that of every earlier run.
     pub fn new(incarnation: Incarnation, limits: ShardLimits) -> Self {
+        Self::of_role(Role::Leader, incarnation, limits)
+    }
+
+    /// Returns a shard without topics, of a node of a pair. It accepts no event until it has taken over, from a
+    /// [`Backup`](crate::Backup::promote) or [without one](Self::take_over_nothing), and has the right to lead
+    /// ([`Input::Authority`]). The epoch decides in which incarnation it then numbers events.
+    pub fn follower(limits: ShardLimits) -> Self {
+        Self::of_role(Role::Follower, Incarnation::of_epoch(Epoch::NONE), limits)
+    }
+
+    fn of_role(role: Role, incarnation: Incarnation, limits: ShardLimits) -> Self {
+        let authority = match role {
+            Role::Leader => Authority::ALONE,
+            Role::Follower => Authority { epoch: Epoch::NONE, until: Instant::default() },
+        };
         Self {
+            role,
             incarnation,
             limits,
             topics: Topics::default(),
             stream_count: 0,
             subscriptions: Subscriptions::default(),
             lost_events: 0,
-            authority: Authority::ALONE,
+            authority,
             led_since: Instant::default(),
             streams: Streams::default(),
             known_as: Vec::new(),
@@ -127,9 +162,11 @@ impl<R> Shard<R> {
     /// Goes on with what a Backup has kept: the streams that keep something wait for their publishers.
     ///
     /// # Panics
-    /// It has taken events itself.
+    /// If the shard is not a [follower](Self::follower)'s: it has taken over before.
     pub(crate) fn take_over(&mut self, now: Instant, promotion: Promotion, topics: &Topics, mut streams: Streams) {
-        assert_eq!(self.streams.count(), 0, "a node that follows takes no events");
+        assert_eq!(self.role, Role::Follower, "a shard takes over once");
+        // A follower issues no permit, and without one no stream is opened.
+        assert_eq!(self.streams.count(), 0, "a follower accepts no events");
         let known_as = std::mem::take(&mut self.known_as);
         streams.renumber_topics(|topic| match known_as.get(topic.index()) {
             Some(&known_as) if known_as != NOT_KNOWN => known_as,
@@ -149,7 +186,17 @@ impl<R> Shard<R> {
             let cost_ns = self.topics.at(stream.identity.topic).terms().dispatch_cost_ns;
             self.dispatches_ns += u64::from(cost_ns) * u64::from(stream.length);
         }
+        self.role = Role::Leader;
         self.take_authority(now, promotion.authority);
+    }
+
+    /// Completes the takeover of a node that has no events of the leader before it.
+    ///
+    /// # Panics
+    /// If the shard is not a [follower](Self::follower)'s: it has taken over before.
+    pub fn take_over_nothing(&mut self) {
+        assert_eq!(self.role, Role::Follower, "a shard takes over once");
+        self.role = Role::Leader;
     }
 
     /// Says when replicas go out.
@@ -218,11 +265,13 @@ impl<R> Shard<R> {
     pub fn publish(
         &mut self,
         now: Instant,
+        permit: LeaderPermit,
         topic: &str,
         publisher: PublisherId,
         offer: &mut Offer<'_, R>,
         outputs: &mut Vec<Output>,
     ) -> Result<EventId, ShardError> {
+        self.check_lease(now, permit)?;
         let id = self.topic(topic)?;
         let topic = self.topics.at_mut(id);
         assert!(topic.terms.is_none(), "events of a real-time topic have a stream");
@@ -244,11 +293,20 @@ impl<R> Shard<R> {
     }
 
     /// The same of an event that has its name already: what a graph makes of events is named after one of them.
-    pub fn publish_named(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
+    pub fn publish_named(
+        &mut self,
+        now: Instant,
+        permit: LeaderPermit,
+        event: EventId,
+        offer: &mut Offer<'_, R>,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), ShardError> {
+        self.check_lease(now, permit)?;
         let topic = self.topics.at_mut(event.topic);
         assert!(topic.terms.is_none(), "events of a real-time topic have a stream");
         topic.accepted += 1;
         self.offer_at_once(now, event, offer, outputs);
+        Ok(())
     }
 
     fn offer_at_once(&mut self, now: Instant, event: EventId, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) {
@@ -294,18 +352,19 @@ impl<R> Shard<R> {
         id
     }
 
-    /// Opens the stream of a publisher's run on a real-time topic; one that is open is given. An earlier run's stream ends when nothing of it
-    /// is left. All memory that the stream's events need is reserved here.
-    pub fn open_stream(&mut self, identity: StreamIdentity) -> Result<StreamId, ShardError> {
+    /// Opens the stream of a publisher's run on a real-time topic, or returns the one that is open. The streams of the publisher's earlier runs end
+    /// when nothing of them is left. All memory that the stream's events need is reserved here.
+    ///
+    /// # Errors
+    /// Returns [`ShardError::Publishers`] if as many other publishers have streams as the topic's terms allow, and [`ShardError::Runs`] if events of
+    /// too many earlier runs of this publisher are not delivered yet.
+    pub fn open_stream(&mut self, _: &LeaderPermit, identity: StreamIdentity) -> Result<StreamId, ShardError> {
         if let Some(stream) = self.stream(&identity) {
             return Ok(stream);
         }
+        self.check_stream_limits(&identity)?;
         let topic = self.topics.at(identity.topic);
-        let terms = topic.terms();
-        if self.streams.of(identity.topic).len() >= terms.streams_max as usize {
-            return Err(ShardError::Streams(terms.streams_max as usize));
-        }
-        let stream = self.streams.open(identity, terms.backlog_max.get());
+        let stream = self.streams.open(identity, topic.terms().backlog_max.get());
         if identity.incarnation == self.incarnation
             && let Some(&numbered) = topic.ended.get(&identity.publisher).or_else(|| topic.numbered.get(&identity.publisher))
         {
@@ -316,15 +375,17 @@ impl<R> Shard<R> {
         for at in 0..self.streams.of(identity.topic).len() {
             let other = self.streams.of(identity.topic)[at];
             let (of, held_from) = (self.streams.at(other).identity, self.streams.at(other).held_from);
-            if of.publisher != identity.publisher {
+            if !of.is_run_of_same(&identity) {
                 continue;
             }
             if of.incarnation < identity.incarnation {
+                // A new run must not accept more than its predecessor might have.
+                self.streams.at_mut(stream.index).bucket = self.streams.at(other).bucket;
                 // Who has begun anew does not say any more what it kept: what a promoted node holds for it goes out in front of what is new.
                 self.resume(Instant::default(), self.streams.id(other), Sequence(1), Sequence(0));
                 self.end_stream(self.streams.id(other));
             } else if stream.index != other && held_from < Sequence(u64::MAX) {
-                // Numbered by this node, which began before the leader that has numbered what is held.
+                // A client that was replaced by a newer run: what is held of that goes first.
                 self.streams.at_mut(stream.index).is_behind = true;
                 self.held.push(stream);
             }
@@ -332,6 +393,29 @@ impl<R> Shard<R> {
         self.read_by_required(stream.index);
         self.reserve();
         Ok(stream)
+    }
+
+    /// Checks that a publisher may have one more stream on a topic. Slots belong to publishers, not to their runs: after failovers the publisher's
+    /// events are numbered in a new run, while events of the runs before are still being delivered.
+    fn check_stream_limits(&self, identity: &StreamIdentity) -> Result<(), ShardError> {
+        let publishers_max = self.topics.at(identity.topic).terms().streams_max as usize;
+        let (mut others, mut runs, mut last_other) = (0, 0, None);
+        for at in self.streams.of(identity.topic) {
+            let publisher = self.streams.at(*at).identity.publisher;
+            if publisher == identity.publisher {
+                runs += 1;
+            } else if last_other.replace(publisher) != Some(publisher) {
+                // The list is in the order of publishers.
+                others += 1;
+            }
+        }
+        if runs == 0 && others >= publishers_max {
+            return Err(ShardError::Publishers(publishers_max));
+        }
+        if runs >= RUNS_PER_PUBLISHER_MAX {
+            return Err(ShardError::Runs(RUNS_PER_PUBLISHER_MAX));
+        }
+        Ok(())
     }
 
     /// Lets a stream end when nothing of it is left: its publisher will not publish any more.

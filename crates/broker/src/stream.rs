@@ -37,6 +37,13 @@ pub struct StreamIdentity {
     pub incarnation: Incarnation,
 }
 
+impl StreamIdentity {
+    /// Returns true if one stream continues the other: the incarnations of both are comparable.
+    pub(crate) fn is_run_of_same(&self, other: &Self) -> bool {
+        (self.topic, self.publisher, self.incarnation.numberer()) == (other.topic, other.publisher, other.incarnation.numberer())
+    }
+}
+
 /// How far one required subscription is with one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Reader {

@@ -16,7 +16,7 @@ use std::{
 pub use crate::session::Session;
 use crate::{
     epoch::Epoch,
-    event::{Incarnation, PublisherId, Sequence},
+    event::{Incarnation, Numberer, PublisherId, Sequence},
     session::{Sessions, Word},
     subscriber::window::{Place, Window},
     time::Instant,
@@ -197,7 +197,7 @@ pub struct Subscriber {
     attached: [bool; 2],
     topics: Vec<Topic>,
     streams: Vec<Stream>,
-    by_name: BTreeMap<(TopicKey, PublisherId), StreamKey>,
+    by_name: BTreeMap<(TopicKey, PublisherId, Numberer), StreamKey>,
     /// Streams with something to acknowledge, each once, by the time it is due.
     due: VecDeque<(Instant, StreamKey)>,
 }
@@ -231,7 +231,8 @@ impl Subscriber {
 
     /// How far each stream of a topic has come.
     pub fn watermarks(&self, topic: TopicKey) -> impl Iterator<Item = Watermark> + use<'_> {
-        let keys = self.by_name.range((topic, PublisherId(0))..=(topic, PublisherId(u64::MAX))).map(|(_, key)| *key);
+        let whole = (topic, PublisherId(0), Numberer::Publisher)..=(topic, PublisherId(u64::MAX), Numberer::Node);
+        let keys = self.by_name.range(whole).map(|(_, key)| *key);
         keys.flat_map(|key| {
             let Stream { publisher, current, previous, .. } = &self.streams[key.0 as usize];
             let watermark = |window: &Window| Watermark {
@@ -250,7 +251,7 @@ impl Subscriber {
 
     /// Every stream, with its topic and publisher.
     pub fn streams(&self) -> impl Iterator<Item = (StreamKey, TopicKey, PublisherId)> {
-        self.by_name.iter().map(|((topic, publisher), key)| (*key, *topic, *publisher))
+        self.by_name.iter().map(|((topic, publisher, _), key)| (*key, *topic, *publisher))
     }
 
     /// Takes an event, which the caller has kept for its application when this returns [`Received::New`] or [`Received::Late`].
@@ -338,7 +339,8 @@ impl Subscriber {
     }
 
     fn stream(&mut self, topic: TopicKey, header: &EventHeader) -> Option<StreamKey> {
-        if let Some(key) = self.by_name.get(&(topic, header.publisher)) {
+        let name = (topic, header.publisher, header.incarnation.numberer());
+        if let Some(key) = self.by_name.get(&name) {
             return Some(*key);
         }
         if self.streams.len() >= self.config.streams_max {
@@ -360,7 +362,7 @@ impl Subscriber {
             unacknowledged: 0,
             is_due: false,
         });
-        self.by_name.insert((topic, header.publisher), key);
+        self.by_name.insert(name, key);
         self.due.reserve(self.streams.len() - self.due.len());
         Some(key)
     }

@@ -98,6 +98,16 @@ impl Topics {
         &mut self.topics[id.index()]
     }
 
+    /// Forgets the numbers that the node has given events: its next events are numbered in another incarnation.
+    pub fn forget_numbers(&mut self) {
+        for topic in &mut self.topics {
+            // The count of events goes on.
+            topic.accepted += topic.numbered.values().map(|sequence| sequence.0).sum::<u64>();
+            topic.numbered.clear();
+            topic.ended.clear();
+        }
+    }
+
     /// The names that begin so, in order.
     pub fn with_prefix<'t>(&'t self, prefix: &'t str) -> impl Iterator<Item = &'t str> {
         let from = self.by_name.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));

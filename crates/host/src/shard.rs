@@ -240,12 +240,15 @@ impl Shard {
         let security = zmtp::server_security(trust.as_deref());
         let endpoint = Endpoint::new(endpoint, &context.limits, security, poll.registry())?;
         let clock = Clock::new();
-        let incarnation = Incarnation(clock.utc.unix_nanos());
         let limits = ShardLimits {
             // Streams are limited here, subscriptions by push where they are made.
             subscriptions_max: context.limits.subscriptions_max.saturating_mul(2),
             topics_max: context.limits.event_types_max,
             queue_bytes_max: context.limits.subscriber_queue_bytes_max,
+        };
+        let broker = match &primary {
+            Some(_) => bodkin_broker::Shard::follower(limits),
+            None => bodkin_broker::Shard::new(Incarnation::of_start(clock.utc.unix_nanos()), limits),
         };
         let next_sweep = clock.now + SWEEP_PERIOD;
         let nodes = OtherNodes::begin(context.crossing.as_ref());
@@ -257,9 +260,9 @@ impl Shard {
             messages: Vec::new(),
             connections: Slab::new(),
             next_serial: 0,
-            broker: bodkin_broker::Shard::new(incarnation, limits),
+            broker,
             outputs: Vec::new(),
-            real_time: RealTime::new(incarnation),
+            real_time: RealTime::new(),
             graphs: Graphs::default(),
             publishers: Publishers::default(),
             primary,

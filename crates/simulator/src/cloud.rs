@@ -25,7 +25,7 @@ use bodkin_broker::{
 use self::{load::Arrivals, scenario::Scenario};
 use crate::{
     agenda::Agenda,
-    clock::{Clock, SECOND_NS, Time},
+    clock::{Clock, MILLISECOND_NS, SECOND_NS, Time},
     effects::Effects,
     fault::Plan,
     ledger::{Ledger, StreamIndex},
@@ -34,12 +34,18 @@ use crate::{
     packet::Packet,
     publisher::PublisherProcess,
     random::Random,
+    requester::RequesterProcess,
     roster::{self, OPERATOR, PROCESSES, Process},
     subscriber::SubscriberProcess,
     trace::Trace,
     violation::{StreamName, Violation},
-    workload::{PUBLISHERS, SUBSCRIBERS, Workload},
+    workload::{PUBLISHERS, REQUESTERS, SUBSCRIBERS, Workload},
 };
+
+/// Time in which processes start, in nanoseconds.
+const START_NS: u64 = MILLISECOND_NS;
+/// The same of nodes that start late: several leases after the others.
+const START_LATE_NS: u64 = 100 * MILLISECOND_NS;
 
 /// What happens.
 #[derive(Debug)]
@@ -54,6 +60,8 @@ enum Event {
     Done { process: ProcessId, run: u32 },
     /// A member's record is on the disk.
     Persisted { process: ProcessId, run: u32, record: Record },
+    /// A node's takeover is complete.
+    TakenOver { process: ProcessId, run: u32 },
     /// A Backup's control operations are on the disk.
     Synced { process: ProcessId, run: u32, position: u64 },
     /// A publisher's application has something to say.
@@ -97,6 +105,7 @@ pub struct Cloud {
     nodes: Vec<NodeProcess>,
     publishers: Vec<PublisherProcess>,
     subscribers: Vec<SubscriberProcess>,
+    requesters: Vec<RequesterProcess>,
     effects: Effects,
     ledger: Ledger,
     streams: BTreeMap<StreamName, StreamIndex>,
@@ -127,6 +136,7 @@ impl Cloud {
         let subscribers = (0..SUBSCRIBERS)
             .map(|subscriber| SubscriberProcess::new(subscriber, clocks[Process::Subscriber(subscriber).id().index()], workload.clone()));
         let (publishers, subscribers) = (publishers.collect(), subscribers.collect());
+        let requesters = (0..REQUESTERS).map(|requester| workload.requester(requester)).collect();
         clocks.clear();
         let host = Host { run: 0, is_running: false, stalled_until: Time::default(), stalls_in_step_ns: None, wakes_at: Time::NEVER };
         let mut cloud = Self {
@@ -138,6 +148,7 @@ impl Cloud {
             nodes: nodes.into(),
             publishers,
             subscribers,
+            requesters,
             effects: Effects::default(),
             ledger: Ledger::default(),
             streams: BTreeMap::new(),
@@ -150,7 +161,9 @@ impl Cloud {
             trace: Trace::default(),
         };
         for process in roster::all() {
-            let at = cloud.random.below(1_000_000);
+            // Every order of starts, and nodes that start long after the others.
+            let is_late = matches!(Process::of(process), Process::Node(_)) && cloud.random.chance(1, 4);
+            let at = cloud.random.below(if is_late { START_LATE_NS } else { START_NS });
             cloud.agenda.push(Time(at), Event::Start { process });
         }
         // Nothing is in time before there is a cloud.
@@ -166,6 +179,7 @@ impl Cloud {
             self.now = at;
             self.happen(event)?;
         }
+        self.ledger.settle_requests(self.now, |requester| self.workload.required_of(requester))?;
         self.ledger.settle(self.now)
     }
 
@@ -212,6 +226,9 @@ impl Cloud {
             Event::Synced { process, run, position } if self.is_run(process, run) => {
                 self.step(process, event, |cloud| cloud.nodes[process.index()].synced(cloud.now, position, &mut cloud.effects))
             }
+            Event::TakenOver { process, run } if self.is_run(process, run) => {
+                self.step(process, event, |cloud| cloud.nodes[process.index()].taken_over(cloud.now, &mut cloud.effects))
+            }
             Event::Create { publisher, run, topic } if self.is_run(Process::Publisher(publisher).id(), run) => {
                 self.create(publisher, run, topic)
             }
@@ -229,6 +246,7 @@ impl Cloud {
             | Event::Done { .. }
             | Event::Persisted { .. }
             | Event::Synced { .. }
+            | Event::TakenOver { .. }
             | Event::Create { .. } => Ok(()),
         }
     }
@@ -262,7 +280,7 @@ impl Cloud {
     }
 
     fn receive(&mut self, from: ProcessId, to: ProcessId, content: Content<Packet>) -> Option<u64> {
-        let Self { now, nodes, publishers, subscribers, effects, .. } = self;
+        let Self { now, nodes, publishers, subscribers, requesters, effects, .. } = self;
         match (Process::of(to), content) {
             (Process::Node(node), Content::Frame(packet)) => nodes[node as usize].receive(*now, from, packet, effects),
             (Process::Node(node), Content::Close) => nodes[node as usize].closed(*now, from, effects),
@@ -282,16 +300,25 @@ impl Cloud {
                 subscribers[usize::from(subscriber)].closed(*now, from, effects);
                 None
             }
+            (Process::Requester(requester), Content::Frame(packet)) => {
+                requesters[usize::from(requester)].receive(*now, from, &packet, effects);
+                None
+            }
+            (Process::Requester(requester), Content::Close) => {
+                requesters[usize::from(requester)].closed(*now, from);
+                None
+            }
             (Process::Operator, _) => None,
         }
     }
 
     fn wake(&mut self, process: ProcessId) -> Option<u64> {
-        let Self { now, nodes, publishers, subscribers, effects, .. } = self;
+        let Self { now, nodes, publishers, subscribers, requesters, effects, scenario, .. } = self;
         match Process::of(process) {
             Process::Node(node) => return nodes[node as usize].wake(*now, effects),
             Process::Publisher(publisher) => publishers[usize::from(publisher)].wake(*now, effects),
             Process::Subscriber(subscriber) => subscribers[usize::from(subscriber)].wake(*now, effects),
+            Process::Requester(requester) => requesters[usize::from(requester)].wake(*now, scenario.is_busy(), effects),
             Process::Operator => {}
         }
         None
@@ -302,6 +329,7 @@ impl Cloud {
             Process::Node(node) => self.nodes[node as usize].next_wake(self.now),
             Process::Publisher(publisher) => self.publishers[usize::from(publisher)].next_wake(),
             Process::Subscriber(subscriber) => self.subscribers[usize::from(subscriber)].next_wake(),
+            Process::Requester(requester) => self.requesters[usize::from(requester)].next_wake(),
             Process::Operator => None,
         }
     }
@@ -329,7 +357,8 @@ fn network(workload: &Workload, random: Random) -> Network<Packet> {
     let publisher_max = workload.topics.iter().map(|topic| nanos(topic.spec.publisher_broker)).min().expect("there are topics");
     let subscriber_max = workload.topics.iter().map(|topic| nanos(topic.spec.broker_subscriber_max)).min().expect("there are topics");
     for client in roster::all().filter(|id| !matches!(Process::of(*id), Process::Node(_)) && *id != OPERATOR) {
-        let max_ns = if matches!(Process::of(client), Process::Publisher(_)) { publisher_max } else { subscriber_max };
+        let is_publisher = matches!(Process::of(client), Process::Publisher(_) | Process::Requester(_));
+        let max_ns = if is_publisher { publisher_max } else { subscriber_max };
         for node in [Node::First, Node::Second].map(roster::node) {
             let latency = Latency { min_ns: any.min_ns, max_ns };
             network.set_latency(client, node, latency);

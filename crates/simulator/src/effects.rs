@@ -16,6 +16,8 @@ pub struct Effects {
     pub persist: Option<Record>,
     /// Control operations up to this position of the channel are to be on the disk.
     pub sync: Option<u64>,
+    /// A node has begun to take over, which takes a while.
+    pub takes_over: bool,
     /// Connections that it closes, because nothing has come for too long.
     pub resets: Vec<ProcessId>,
     /// What is seen of it.
@@ -68,6 +70,24 @@ pub enum Fact {
         stream: StreamName,
         /// Which one.
         sequence: u64,
+    },
+    /// A requester was told that its event is safe.
+    RequestAnswered {
+        /// Which requester.
+        requester: u16,
+        /// Which of its events.
+        request: u64,
+    },
+    /// A subscriber's application got an event of a requester.
+    RequestDelivered {
+        /// Which subscriber.
+        subscriber: u16,
+        /// On which topic.
+        topic: u16,
+        /// Whose.
+        requester: u16,
+        /// Which of its events.
+        request: u64,
     },
     /// A subscriber's application got a message.
     Delivered {

@@ -45,10 +45,12 @@ pub enum FaultKind {
     Reset,
     /// A publisher dies and comes back in a new incarnation.
     PublisherCrash,
+    /// An operator has the Backup lead.
+    Switchover,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 10] = [
+pub const FAULT_KINDS: [FaultKind; 11] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -59,6 +61,7 @@ pub const FAULT_KINDS: [FaultKind; 10] = [
     FaultKind::Partition,
     FaultKind::Reset,
     FaultKind::PublisherCrash,
+    FaultKind::Switchover,
 ];
 
 impl fmt::Display for FaultKind {
@@ -74,6 +77,7 @@ impl fmt::Display for FaultKind {
             Self::Partition => "partition",
             Self::Reset => "reset",
             Self::PublisherCrash => "publisher crash",
+            Self::Switchover => "switchover",
         })
     }
 }
@@ -166,6 +170,8 @@ pub enum Fault {
     },
     /// A publisher dies and comes back at once, in a new incarnation.
     PublisherCrash,
+    /// An operator has the Backup lead.
+    Switchover,
 }
 
 impl Fault {
@@ -182,6 +188,7 @@ impl Fault {
             Self::Partition { .. } => FaultKind::Partition,
             Self::Reset { .. } => FaultKind::Reset,
             Self::PublisherCrash => FaultKind::PublisherCrash,
+            Self::Switchover => FaultKind::Switchover,
         }
     }
 }
@@ -211,7 +218,8 @@ impl Plan {
             70..82 => self.stall(),
             82..90 => self.partition(),
             90..94 => self.interregnum(),
-            94..97 => Fault::Reset { cut: self.random.pick(&CUTS) },
+            94..96 => Fault::Reset { cut: self.random.pick(&CUTS) },
+            96..98 => Fault::Switchover,
             _ => Fault::PublisherCrash,
         }
     }

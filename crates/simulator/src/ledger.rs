@@ -5,6 +5,7 @@
 
 mod control;
 mod leadership;
+mod requests;
 mod stream;
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 pub use self::stream::GivenUp;
-use self::{control::ControlAccount, leadership::Leadership, stream::StreamAccount};
+use self::{control::ControlAccount, leadership::Leadership, requests::RequestAccount, stream::StreamAccount};
 
 /// Which stream, in the order of their opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ pub struct Tally {
     pub longest_run: u64,
     /// Control commits that were answered.
     pub control_answered: u64,
+    /// Events of requesters that were answered.
+    pub requests_answered: u64,
     /// Times that a node began to lead.
     pub leads: u64,
     /// From a Primary's death until another node led: the longest, in nanoseconds.
@@ -52,6 +55,7 @@ impl Tally {
         self.shed += other.shed;
         self.longest_run = self.longest_run.max(other.longest_run);
         self.control_answered += other.control_answered;
+        self.requests_answered += other.requests_answered;
         self.leads += other.leads;
         self.longest_gap_ns = self.longest_gap_ns.max(other.longest_gap_ns);
     }
@@ -63,6 +67,7 @@ pub struct Ledger {
     streams: Vec<StreamAccount>,
     leadership: Leadership,
     control: ControlAccount,
+    requests: RequestAccount,
     /// A fault works, or its consequences do, since then.
     disturbed_since: Option<Time>,
     /// Before the present disturbance, or up to now, nothing was disturbed since then.
@@ -151,6 +156,22 @@ impl Ledger {
         self.control.answered(position, digest);
     }
 
+    /// A requester's event was answered. `is_owed`: its topic tolerates no loss.
+    pub fn request_answered(&mut self, requester: u16, request: u64, is_owed: bool) {
+        self.tally.requests_answered += 1;
+        self.requests.answered(requester, request, is_owed);
+    }
+
+    /// A subscriber received a requester's event.
+    pub fn request_delivered(&mut self, at: Time, requester: u16, subscriber: u16, request: u64) -> Result<(), Violation> {
+        self.requests.delivered(requester, subscriber, request).map_err(|broken| Violation { at, broken })
+    }
+
+    /// All faults are over for long: required subscribers, by requester, must have every answered event.
+    pub fn settle_requests(&self, at: Time, required: impl Fn(u16) -> Vec<u16>) -> Result<(), Violation> {
+        self.requests.settle(required).map_err(|broken| Violation { at, broken })
+    }
+
     /// A node leads with this control state: the digest of each position.
     pub fn control_state(&mut self, at: Time, node: u16, digests: &[u64]) -> Result<(), Violation> {
         self.control.check(node, digests).map_err(|broken| Violation { at, broken })
@@ -170,6 +191,7 @@ impl Ledger {
 
     /// What happened is beyond what is promised (two hosts of the pair at once): messages created until now may be lost.
     pub fn excuse(&mut self) {
+        self.requests.excuse();
         self.streams.iter_mut().for_each(StreamAccount::excuse);
     }
 

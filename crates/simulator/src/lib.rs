@@ -22,6 +22,7 @@ mod node;
 mod packet;
 mod publisher;
 mod random;
+mod requester;
 mod roster;
 mod subscriber;
 mod trace;

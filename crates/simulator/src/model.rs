@@ -125,7 +125,7 @@ fn workload() -> Workload {
 fn is_pair(one: ProcessId, other: ProcessId) -> bool {
     let ours = |process| match process {
         Process::Node(_) | Process::Publisher(0) | Process::Subscriber(0) => true,
-        Process::Publisher(_) | Process::Subscriber(_) | Process::Operator => false,
+        Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) => false,
     };
     let (one, other) = (Process::of(one), Process::of(other));
     ours(one) && ours(other) && one.calls(other)
@@ -175,10 +175,16 @@ impl State {
     fn act(&mut self, process: ProcessId, act: impl FnOnce(&mut Self) -> Option<u64>) {
         let mut work = act(self);
         loop {
+            let takes_over = self.effects.takes_over;
             self.carry_out(process);
-            let (Some(_), Process::Node(node)) = (work, Process::of(process)) else { break };
+            let Process::Node(node) = Process::of(process) else { break };
             let Self { nodes, effects, now, .. } = self;
-            work = nodes[node as usize].done(*now, effects);
+            let node = &mut nodes[node as usize];
+            work = match work {
+                _ if takes_over => node.taken_over(*now, effects),
+                Some(_) => node.done(*now, effects),
+                None => break,
+            };
         }
     }
 
@@ -219,6 +225,7 @@ impl State {
                 self.check(false, "a message is given up")
             }
             Fact::Leads { .. } | Fact::Fenced { .. } | Fact::Answered { .. } => {}
+            Fact::RequestAnswered { .. } | Fact::RequestDelivered { .. } => unreachable!("the model has no requesters"),
         }
     }
 
@@ -255,7 +262,7 @@ impl State {
             Process::Node(node) => return nodes[node as usize].connected(*now, peer, effects),
             Process::Publisher(_) => publisher.connected(peer, effects),
             Process::Subscriber(_) => subscriber.connected(*now, peer, effects),
-            Process::Operator => {}
+            Process::Operator | Process::Requester(_) => {}
         }
         None
     }
@@ -273,7 +280,7 @@ impl State {
                 Process::Node(node) => return nodes[node as usize].closed(*now, peer, effects),
                 Process::Publisher(_) => publisher.closed(*now, peer, effects),
                 Process::Subscriber(_) => subscriber.closed(*now, peer, effects),
-                Process::Operator => {}
+                Process::Operator | Process::Requester(_) => {}
             }
             None
         });
@@ -291,7 +298,7 @@ impl State {
                 Process::Node(node) => return nodes[node as usize].receive(*now, from, packet, effects),
                 Process::Publisher(_) => publisher.receive(*now, from, &packet, effects),
                 Process::Subscriber(_) => subscriber.receive(*now, from, &packet, effects),
-                Process::Operator => {}
+                Process::Operator | Process::Requester(_) => {}
             }
             None
         });
@@ -335,7 +342,7 @@ impl State {
             Process::Node(node) => due(self.nodes[node as usize].next_wake(self.now)),
             Process::Publisher(0) => due(self.publisher.next_wake()),
             Process::Subscriber(0) => due(self.subscriber.next_wake()),
-            Process::Publisher(_) | Process::Subscriber(_) | Process::Operator => false,
+            Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) => false,
         };
         if is_due {
             self.act(process, |state| {
@@ -344,7 +351,7 @@ impl State {
                     Process::Node(node) => return nodes[node as usize].wake(*now, effects),
                     Process::Publisher(_) => publisher.wake(*now, effects),
                     Process::Subscriber(_) => subscriber.wake(*now, effects),
-                    Process::Operator => {}
+                    Process::Operator | Process::Requester(_) => {}
                 }
                 None
             });

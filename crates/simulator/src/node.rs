@@ -14,7 +14,7 @@ use std::{
 };
 
 use bodkin_broker::{
-    Authority, Epoch, Incarnation, Instant, Node,
+    Epoch, Incarnation, Instant, Node,
     member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
     wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
@@ -28,7 +28,7 @@ use crate::{
     clock::{Clock, Time},
     effects::{Effects, Fact},
     network::ProcessId,
-    packet::{Packet, chained},
+    packet::{Answer, Packet, chained},
     roster::{self, Process},
     workload::Workload,
 };
@@ -63,6 +63,7 @@ enum Waiting {
     Connected(ProcessId),
     Closed(ProcessId),
     Lead(Epoch, Instant),
+    TakenOver,
     Fenced,
     Follow(Node, Epoch),
     Protection(Protection),
@@ -78,11 +79,23 @@ struct Running {
     /// What the piece of work at hand sends when it is done.
     at_hand: Option<Vec<(ProcessId, Packet)>>,
     connected: Vec<ProcessId>,
+    early: Early,
     /// What subscribers have asked for on their present connections: topics, by number. A leader goes on with it.
     subscribed: BTreeSet<(ProcessId, u16)>,
     /// When the other candidate was last heard of.
     partner_heard: Time,
     duty: Duty,
+}
+
+/// What comes between the vote and the end of the takeover, for when the node leads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Early {
+    /// The right to lead.
+    right: Option<(Epoch, Instant)>,
+    /// What may be counted on.
+    protection: Option<Protection>,
+    /// The epoch in which the other candidate has asked to follow.
+    greeted_in: Option<Epoch>,
 }
 
 /// What a node is to the data.
@@ -120,6 +133,7 @@ impl NodeProcess {
             waiting: VecDeque::new(),
             at_hand: None,
             connected: Vec::new(),
+            early: Early::default(),
             subscribed: BTreeSet::new(),
             partner_heard: now,
             duty: Duty::None,
@@ -183,6 +197,18 @@ impl NodeProcess {
     /// Control operations are on the disk.
     pub fn synced(&mut self, now: Time, position: u64, effects: &mut Effects) -> Option<u64> {
         self.enter(now, Waiting::Synced(position), effects)
+    }
+
+    /// The node has what it needs to lead: the takeover is completed in front of everything that waits.
+    pub fn taken_over(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        self.running.as_mut()?.waiting.push_front(Waiting::TakenOver);
+        self.work(now, effects)
+    }
+
+    /// An operator wants the other candidate to lead.
+    pub fn hand_over(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
+        self.ask_member(now, MemberInput::HandOver, effects);
+        self.work(now, effects)
     }
 
     /// A connection is made.
@@ -329,7 +355,7 @@ impl NodeProcess {
                 None
             }
             Waiting::Lead(epoch, until) => {
-                running.lead(here, epoch, until, incarnation, effects);
+                running.lead(here, epoch, until, effects);
                 let Duty::Leader(leader) = &mut running.duty else { unreachable!("it leads") };
                 if leader.session() != Session::None && now.since(running.partner_heard) > silence_ns {
                     leader.lose_session(here, effects);
@@ -337,7 +363,12 @@ impl NodeProcess {
                 }
                 None
             }
+            Waiting::TakenOver => {
+                running.take_over(here, control, effects);
+                None
+            }
             Waiting::Fenced => {
+                running.early.right = None;
                 if let Duty::Leader(leader) = &mut running.duty {
                     leader.fenced(here, &running.connected, effects);
                 }
@@ -353,8 +384,10 @@ impl NodeProcess {
                 None
             }
             Waiting::Protection(protection) => {
-                if let Duty::Leader(leader) = &mut running.duty {
-                    leader.protection(here, protection, control, effects);
+                match &mut running.duty {
+                    Duty::Leader(leader) if leader.is_taking_over() => running.early.protection = Some(protection),
+                    Duty::Leader(leader) => leader.protection(here, protection, control, effects),
+                    Duty::Follower(_) | Duty::None => {}
                 }
                 None
             }
@@ -369,21 +402,39 @@ impl NodeProcess {
 }
 
 impl Running {
-    /// Leads from now on, or longer, with what is there.
-    fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, incarnation: Incarnation, effects: &mut Effects) {
+    /// Leads from now on, or longer. A node that has not led before takes over first.
+    fn lead(&mut self, here: Here<'_>, epoch: Epoch, until: Instant, effects: &mut Effects) {
         if !matches!(self.duty, Duty::Leader(_)) {
-            let leader = Leader::cold(here, incarnation, &self.subscribed, effects);
-            let leader = match std::mem::replace(&mut self.duty, Duty::None) {
-                Duty::Follower(follower) if follower.backup.is_in_sync() => {
-                    let Follower { backup, payloads, .. } = *follower;
-                    leader.promoted(here, backup, payloads, Authority { epoch, until })
-                }
-                _ => leader,
+            let leader = Leader::prepared(here, &self.subscribed, effects);
+            let inherited = match std::mem::replace(&mut self.duty, Duty::None) {
+                Duty::Follower(follower) if follower.backup.is_in_sync() => Some((follower.backup, follower.payloads)),
+                _ => None,
             };
-            self.duty = Duty::Leader(Box::new(leader));
+            self.duty = Duty::Leader(Box::new(leader.takes_over(inherited)));
+            self.early = Early::default();
+            effects.takes_over = true;
         }
         let Duty::Leader(leader) = &mut self.duty else { unreachable!("it has been made one") };
+        if leader.is_taking_over() {
+            self.early.right = Some((epoch, until));
+        } else {
+            leader.lead(here, epoch, until, &self.connected, effects);
+        }
+    }
+
+    /// Completes the takeover, and leads if the node still may.
+    fn take_over(&mut self, here: Here<'_>, control: &[u64], effects: &mut Effects) {
+        let Duty::Leader(leader) = &mut self.duty else { return };
+        leader.take_over(here);
+        let Early { right, protection, greeted_in } = std::mem::take(&mut self.early);
+        let Some((epoch, until)) = right else { return };
         leader.lead(here, epoch, until, &self.connected, effects);
+        if let Some(protection) = protection {
+            leader.protection(here, protection, control, effects);
+        }
+        if greeted_in == Some(epoch) {
+            leader.greeted(here, control, effects);
+        }
     }
 
     /// Asks the leader that is followed to be given everything, once a connection and epoch. `made`: the connection that is new.
@@ -417,6 +468,8 @@ impl Running {
                 let header = EventHeader::decode(&header).expect("publishers send valid headers");
                 leader.publish(here, from, topic, &header, payload, effects);
             }
+            (Duty::Leader(leader), Packet::Publish { topic, payload }) => leader.publish_unnumbered(here, from, topic, payload, effects),
+            (_, Packet::Publish { .. }) => effects.sends.push((from, Packet::Answer(Answer::Refused))),
             (Duty::Leader(leader), Packet::Commit { request }) if leader.takes_commits(here) => {
                 let digest = chained(control.last().copied().unwrap_or(0), request, leader.epoch.0);
                 control.push(digest);
@@ -425,6 +478,9 @@ impl Running {
             (Duty::Leader(leader), Packet::Link(bytes)) => {
                 let LinkFrame::Replication(frame) = LinkFrame::decode(&bytes).expect("nodes send valid frames") else { return None };
                 match frame {
+                    Replication::Greeting { epoch, role: Role::Follower, .. } if leader.is_taking_over() => {
+                        self.early.greeted_in = Some(epoch)
+                    }
                     _ if frame.epoch() != leader.epoch => {}
                     Replication::Greeting { role: Role::Follower, .. } => leader.greeted(here, control, effects),
                     Replication::Ack { position, .. } if leader.session() != Session::None => {

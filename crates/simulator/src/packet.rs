@@ -18,6 +18,15 @@ pub enum Packet {
         /// What the bytes of the message stand for.
         payload: u64,
     },
+    /// An event of a publisher that does not number its own, as by HTTP or REQ.
+    Publish {
+        /// The topic's index, in place of its name.
+        topic: u16,
+        /// What the bytes of the message stand for.
+        payload: u64,
+    },
+    /// The answer to it.
+    Answer(Answer),
     /// The operator wants something committed.
     Commit {
         /// The operator's number of it.
@@ -32,6 +41,27 @@ pub enum Packet {
         /// Digest of the control state through it.
         digest: u64,
     },
+}
+
+/// The answer to an event that the node numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// The event is safe (200).
+    Accepted,
+    /// The event was not accepted (429, 503): it may be sent again, here or to the other node.
+    Refused,
+    /// The node stopped leading before the event was safe: the event may be delivered or not.
+    Unknown,
+}
+
+/// The payload of a requester's event: who sent it, and its number among that requester's events.
+pub fn request_payload(requester: u16, request: u64) -> u64 {
+    u64::from(requester) << 48 | request
+}
+
+/// What [`request_payload`] was made of.
+pub fn request_of(payload: u64) -> (u16, u64) {
+    ((payload >> 48) as u16, payload & ((1 << 48) - 1))
 }
 
 /// The payload of a message: a digest of its identity, so that bytes in the wrong place are seen.

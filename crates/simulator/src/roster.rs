@@ -4,14 +4,14 @@ use bodkin_broker::Node;
 
 use crate::{
     network::ProcessId,
-    workload::{PUBLISHERS, SUBSCRIBERS},
+    workload::{PUBLISHERS, REQUESTERS, SUBSCRIBERS},
 };
 
 const NODES: u16 = 3;
 /// The process that commits control operations.
 pub const OPERATOR: ProcessId = ProcessId(NODES + PUBLISHERS + SUBSCRIBERS);
 /// How many processes there are.
-pub const PROCESSES: usize = OPERATOR.0 as usize + 1;
+pub const PROCESSES: usize = OPERATOR.0 as usize + 1 + REQUESTERS as usize;
 
 /// Who a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum Process {
     Subscriber(u16),
     /// Commits control operations.
     Operator,
+    /// Publishes events that nodes number, from 0.
+    Requester(u16),
 }
 
 impl Process {
@@ -33,7 +35,8 @@ impl Process {
             node if node < NODES => Self::Node(Node::ALL[id.index()]),
             publisher if publisher < NODES + PUBLISHERS => Self::Publisher(publisher - NODES),
             subscriber if subscriber < OPERATOR.0 => Self::Subscriber(subscriber - NODES - PUBLISHERS),
-            _ => Self::Operator,
+            operator if operator == OPERATOR.0 => Self::Operator,
+            requester => Self::Requester(requester - OPERATOR.0 - 1),
         }
     }
 
@@ -44,6 +47,7 @@ impl Process {
             Self::Publisher(publisher) => ProcessId(NODES + publisher),
             Self::Subscriber(subscriber) => ProcessId(NODES + PUBLISHERS + subscriber),
             Self::Operator => OPERATOR,
+            Self::Requester(requester) => ProcessId(OPERATOR.0 + 1 + requester),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bodkin_broker::{
-    Incarnation,
+    Incarnation, Numberer,
     subscriber::{Beginning, Input, Output, Received, Subscriber, SubscriberConfig, TopicKey},
     wire::{ClientFrame, EventHeader, Flags, Watermark, Watermarks},
 };
@@ -14,7 +14,7 @@ use crate::{
     effects::{Effects, Fact},
     network::ProcessId,
     node::{command_packet, number_of},
-    packet::{Packet, payload},
+    packet::{Packet, payload, request_of},
     publisher::{node_of, session_of},
     roster,
     violation::StreamName,
@@ -103,6 +103,10 @@ impl SubscriberProcess {
         let received = self.machine.receive(self.clock.reading(now), session_of(from), key, &header, &mut self.outputs);
         self.carry_out(effects);
         if let Received::New(_) | Received::Late(_) = received {
+            if header.incarnation.numberer() == Numberer::Node {
+                let (requester, request) = request_of(found);
+                return effects.facts.push(Fact::RequestDelivered { subscriber: self.subscriber, topic, requester, request });
+            }
             let publisher = number_of(header.publisher);
             let (incarnation, sequence) = (header.incarnation.0, header.sequence.0);
             let stream = StreamName { publisher, incarnation, topic };
@@ -133,6 +137,8 @@ impl SubscriberProcess {
                 let frame = ClientFrame::Delivered { epoch: self.machine.epoch(), publisher, incarnation, through, topic };
                 effects.sends.push((roster::node(node_of(session)), command_packet(&frame)));
             }
+            // A requester does not know the numbers of its events: what it was answered is checked at the end.
+            Output::Lost { incarnation, .. } if incarnation.numberer() == Numberer::Node => {}
             Output::Lost { topic, publisher, incarnation, from, run, .. } => {
                 let stream = StreamName { publisher: number_of(publisher), incarnation: incarnation.0, topic: index(topic) };
                 effects.facts.push(Fact::Told { subscriber: self.subscriber, stream, from: from.0, losses: run });

@@ -172,6 +172,28 @@ pub enum Broken {
         /// How many.
         missing: u64,
     },
+    /// An event whose requester was told that it is safe never reached a required subscriber.
+    #[error("requester {requester}: event {request} was answered, and subscriber {subscriber} never received it")]
+    AnsweredLost {
+        /// Whose event.
+        requester: u16,
+        /// Who misses it.
+        subscriber: u16,
+        /// Which one.
+        request: u64,
+    },
+    /// A subscriber received an event of a requester twice, or after a later one.
+    #[error("requester {requester}: subscriber {subscriber} received event {request} after event {last}")]
+    RequestOrder {
+        /// Whose event.
+        requester: u16,
+        /// Who received it.
+        subscriber: u16,
+        /// Which one.
+        request: u64,
+        /// The last one before it.
+        last: u64,
+    },
     /// A Backup has got on the replica channel what cannot be.
     #[error("node {node} on the replica channel: {error}")]
     Channel {

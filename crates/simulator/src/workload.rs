@@ -3,16 +3,19 @@
 use std::num::NonZeroU32;
 
 use bodkin_broker::{
+    Terms,
     timing::{Deadlines, Nanos, Span},
     topic::{LeaseTimes, Level, LossTolerance, Period, Platform, TopicSpec},
 };
 
-use crate::random::Random;
+use crate::{random::Random, requester::RequesterProcess};
 
 /// Topics of a cloud.
 const TOPICS: u64 = 6;
 /// Publishers of a cloud; each publishes on about half of the topics.
 pub const PUBLISHERS: u16 = 3;
+/// Publishers of a cloud whose events the nodes number. Each publishes on one topic.
+pub const REQUESTERS: u16 = 2;
 /// Subscribers of a cloud.
 pub const SUBSCRIBERS: u16 = 2;
 /// Draws of a topic until one is feasible; most are at once.
@@ -84,6 +87,30 @@ impl Workload {
     /// Longest time that nobody may lead when a Primary has died: x without the redirection of publishers, in nanoseconds.
     pub fn gap_max_ns(&self) -> u64 {
         (self.platform.failover() - self.platform.lease.redirect).get().unsigned_abs()
+    }
+
+    /// The topic on which a requester publishes, with its number. Topics that tolerate no loss come first: only those promise something to it.
+    pub fn request_topic(&self, requester: u16) -> (u16, &Topic) {
+        let mut topics: Vec<(u16, &Topic)> = (0..).zip(&self.topics).collect();
+        topics.sort_by_key(|(_, topic)| topic.tolerance() != Some(0));
+        topics[usize::from(requester) % topics.len()]
+    }
+
+    /// How long before its arrival an event counts as created whose creation nobody states, in nanoseconds.
+    pub fn created_before_ns(&self, topic: u16) -> u64 {
+        Terms::of(&self.topics[usize::from(topic)].spec, &self.platform).created_before_ns
+    }
+
+    /// A requester, which keeps to the period of its topic.
+    pub fn requester(&self, requester: u16) -> RequesterProcess {
+        let (index, topic) = self.request_topic(requester);
+        RequesterProcess::new(requester, index, topic.spec.period.gap().get().unsigned_abs())
+    }
+
+    /// The subscribers that must receive what a requester is answered.
+    pub fn required_of(&self, requester: u16) -> Vec<u16> {
+        let (_, topic) = self.request_topic(requester);
+        topic.subscribers.iter().filter(|(_, is_required)| *is_required).map(|(subscriber, _)| *subscriber).collect()
     }
 
     /// The workload that `random` gives.

@@ -108,6 +108,7 @@ fn tell(seed: u64, report: &Report, failure: Option<&Failure>, spent: Duration, 
         "shed": tally.shed,
         "longest_loss_run": tally.longest_run,
         "control_answered": tally.control_answered,
+        "requests_answered": tally.requests_answered,
         "leads": tally.leads,
         "longest_gap_us": tally.longest_gap_ns / 1_000,
         "violation": failure.map(|failure| failure.violation.to_string()),
@@ -130,6 +131,7 @@ fn tell(seed: u64, report: &Report, failure: Option<&Failure>, spent: Duration, 
         .with("leaders", tally.leads)
         .with("longest gap", format!("{:.3} ms from a Primary's death until another node led", tally.longest_gap_ns as f64 / 1e6))
         .with("control commits", format!("{} answered", tally.control_answered))
+        .with("events numbered by nodes", format!("{} answered", tally.requests_answered))
         .with("checked", losses)
         .with("", order)
         .with("", leaders)

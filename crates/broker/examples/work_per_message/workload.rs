@@ -54,7 +54,7 @@ impl Workload {
             let identity = StreamIdentity { topic: id, publisher: PublisherId(1), incarnation: Incarnation(1) };
             let subscription = primary.subscribe(&name, (), Overflow::Loses).expect("within the limits");
             primary.require(now, subscription, Duration::from_secs(10), Attachment::New);
-            streams.push((primary.open_stream(identity).expect("within the limits"), subscription));
+            streams.push((primary.open_stream(&primary.permit().expect("it leads"), identity).expect("within the limits"), subscription));
         }
         let pace = if is_eager { ReplicationPace::Eager } else { ReplicationPace::Lazy };
         primary.set_replication(ReplicationPolicy { batch_cost_ns: 5_000, blocking_ns: 50_000, pace, ..ReplicationPolicy::default() });
@@ -85,7 +85,9 @@ impl Workload {
                     is_resent: false,
                     has_wrong_clock: false,
                 };
-                self.primary.accept(self.now, stream, publication).expect("the last event is covered");
+                self.primary
+                    .accept(self.now, self.primary.permit().expect("it leads"), stream, publication)
+                    .expect("the last event is covered");
             }
             self.turn();
         }

@@ -1,6 +1,6 @@
 //! Taking events of real-time streams: who may, which ones are new, which are too many, and when their work is due.
 
-use super::{Accepted, Publication, Refusal, Shard};
+use super::{Accepted, LeaderPermit, Publication, Refusal, Shard};
 use crate::{
     edf::BACKGROUND,
     epoch::Epoch,
@@ -16,9 +16,9 @@ pub const SEQUENCE_GAP_MAX: u64 = 1 << 32;
 
 impl<R> Shard<R> {
     /// Takes an event of a real-time stream. What the publisher may publish was decided before. The event is dispatched by [`Shard::next`].
-    pub fn accept(&mut self, now: Instant, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
+    pub fn accept(&mut self, now: Instant, permit: LeaderPermit, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
         let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
-        let may = self.check_authority(now, publication.epoch);
+        let may = self.check_authority(now, permit, publication.epoch);
         if may.is_ok() && !self.streams.at(index).is_resumed {
             // Who keeps what it has sent before says so in front of any event.
             self.resume(now, stream, publication.sequence, publication.sequence);
@@ -97,10 +97,8 @@ impl<R> Shard<R> {
     }
 
     /// Whether this node leads, and in the publisher's epoch.
-    fn check_authority(&self, now: Instant, found: Epoch) -> Result<(), Refusal> {
-        if !self.leads(now) {
-            return Err(Refusal::NotLeading);
-        }
+    fn check_authority(&self, now: Instant, permit: LeaderPermit, found: Epoch) -> Result<(), Refusal> {
+        self.check_lease(now, permit).map_err(|_| Refusal::NotLeading)?;
         let epoch = self.authority.epoch;
         if found == Epoch::NONE || found == epoch { Ok(()) } else { Err(Refusal::Epoch { found, epoch }) }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Authority, Output, Shard};
 use crate::{
+    epoch::Epoch,
     event::{Sequence, TopicId},
     slot::NONE,
     stream::{Reader, StreamIdentity},
@@ -155,6 +156,9 @@ impl<R> Shard<R> {
             return;
         }
         self.led_since = now;
+        if authority.epoch != Epoch::NONE {
+            self.number_in(authority.epoch);
+        }
         // A node that leads for the first time has handed nobody anything, so that nothing is to be brought again: it need not go through them all.
         if self.counters.dispatched == 0 {
             return;

@@ -4,6 +4,7 @@ mod best_effort;
 mod cover;
 mod dispatch;
 mod last;
+mod leadership;
 mod pair;
 mod promotion;
 mod required;
@@ -11,7 +12,7 @@ mod required;
 use std::{num::NonZeroU32, time::Duration};
 
 use crate::{
-    BackupStanding, Epoch, Incarnation, Instant, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Terms,
+    BackupStanding, Epoch, EventId, Incarnation, Instant, PublisherId, Sequence, StreamId, StreamIdentity, SubscriptionKey, Terms,
     replication::{ReplicationPace, ReplicationPolicy},
     shard::*,
     subscription::Wanted,
@@ -52,7 +53,7 @@ impl Driven {
     fn stream_of(&mut self, topic: u64, publisher: u64, incarnation: u64) -> StreamId {
         let topic = TopicId(topic);
         let identity = StreamIdentity { topic, publisher: PublisherId(publisher), incarnation: Incarnation(incarnation) };
-        self.shard.open_stream(identity).unwrap()
+        self.shard.open_stream(&self.shard.permit().expect("it leads"), identity).unwrap()
     }
 
     /// Publishes an event that is created when it arrives.
@@ -64,7 +65,13 @@ impl Driven {
             is_resent: false,
             has_wrong_clock: false,
         };
-        self.shard.accept(at(self.now), stream, publication)
+        self.shard.accept(at(self.now), self.shard.permit().expect("it leads"), stream, publication)
+    }
+
+    /// Publishes an event that the shard numbers.
+    fn publish_best_effort(&mut self, topic: &str, publisher: u64) -> EventId {
+        let permit = self.shard.permit().unwrap();
+        self.shard.publish(at(self.now), permit, topic, PublisherId(publisher), &mut |_, _| Wanted::No, &mut Vec::new()).unwrap()
     }
 
     /// A subscription to the topic of a number, required if `wait` is not 0.

@@ -278,6 +278,15 @@ pub enum ShardError {
     /// So many pairs of publisher and topic are there.
     #[error("there are {0} pairs of publisher and event type, which is the limit")]
     Streams(usize),
+    /// As many other publishers have slots of the topic as its terms allow.
+    #[error("the topic has {0} publishers, twice as many as it was declared for: declare it with more publishers")]
+    Publishers(usize),
+    /// Events of so many earlier runs of the publisher are not delivered yet.
+    #[error("events of {0} earlier runs of this publisher are not delivered yet, which is the limit: publish again later")]
+    Runs(usize),
+    /// This node does not lead, or not any more.
+    #[error("this node does not lead: publish to the one that does")]
+    NotLeading,
 }
 
 /// Why an event of a real-time stream was not taken.

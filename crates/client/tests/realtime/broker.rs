@@ -280,7 +280,7 @@ impl Server {
             self.publishers.len() - 1
         });
         let identity = StreamIdentity { topic: self.topic, publisher: PublisherId(publisher as u64 + 1), incarnation };
-        let stream = self.shard.open_stream(identity).expect("a stream");
+        let stream = self.shard.open_stream(&self.shard.permit().expect("it leads"), identity).expect("a stream");
         self.sources.insert(stream, id);
         stream
     }
@@ -289,8 +289,13 @@ impl Server {
         let stream = self.stream(id, header.incarnation);
         let publisher = self.shard.identity(stream).expect("it is open").publisher;
         let (sequence, is_resent, now) = (header.sequence, header.flags.resend, self.now());
-        match self.shard.accept(now, stream, Publication { epoch: header.epoch, sequence, created: now, is_resent, has_wrong_clock: false })
-        {
+        let permit = self.shard.permit().expect("it leads");
+        match self.shard.accept(
+            now,
+            permit,
+            stream,
+            Publication { epoch: header.epoch, sequence, created: now, is_resent, has_wrong_clock: false },
+        ) {
             Ok(Accepted::Kept { slot, .. }) => {
                 self.kept.insert(slot, (EventHeader { publisher, epoch: self.epoch, ..*header }, payload.to_vec()));
             }

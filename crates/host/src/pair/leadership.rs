@@ -18,6 +18,8 @@ const CONNECTED: u8 = 2;
 pub struct Leadership {
     until_ns: AtomicU64,
     epoch: AtomicU64,
+    /// The last epoch for which the shard has completed its takeover; 0: none.
+    taken_over: AtomicU64,
     is_protected: AtomicBool,
     /// Other nodes of the pair that this one is not connected to.
     unreached: AtomicU64,
@@ -33,18 +35,24 @@ pub struct Leadership {
 
 impl Default for Leadership {
     fn default() -> Self {
-        let [until_ns, epoch, unreached, granted_ns] = [0; 4].map(AtomicU64::new);
+        let [until_ns, epoch, taken_over, unreached, granted_ns] = [0; 5].map(AtomicU64::new);
         let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
         let witness = AtomicU8::new(NO_WITNESS);
-        Self { until_ns, epoch, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns }
+        Self { until_ns, epoch, taken_over, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns }
     }
 }
 
 impl Leadership {
-    /// Whether it may accept, dispatch and acknowledge at this instant.
+    /// Returns true if this node may accept, dispatch, and acknowledge at this instant: it holds the lease, and its shard and database have what the
+    /// leader before it has answered.
     pub fn leads(&self) -> bool {
-        boot_time().nanos() < self.until_ns.load(SeqCst)
+        boot_time().nanos() < self.until_ns.load(SeqCst) && self.taken_over.load(SeqCst) == self.epoch.load(SeqCst)
+    }
+
+    /// Records that the shard has taken over in an epoch. Until then requests are refused: the vote alone brings no state.
+    pub(crate) fn takeover_completed(&self, epoch: Epoch) {
+        self.taken_over.store(epoch.0, SeqCst);
     }
 
     /// Whether it takes new requests: it leads, and is not about to hand that over.

@@ -187,6 +187,11 @@ impl Primary {
         self.lose_session("a new epoch begins")
     }
 
+    /// Opens this node for requests: the shard has taken over in this epoch.
+    pub fn complete_takeover(&self) {
+        self.pair.leadership().takeover_completed(self.epoch);
+    }
+
     /// This node does not lead any more: what was not answered may count or not.
     pub fn fenced(&mut self) {
         self.until = Instant::default();

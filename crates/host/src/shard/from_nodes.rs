@@ -51,6 +51,10 @@ impl Shard {
             let _ = done.send(Err("the event log is suspended".to_owned()));
             return;
         }
+        if is_kept && !self.leads() {
+            let _ = done.send(Err("this node does not lead".to_owned()));
+            return;
+        }
         for event in events {
             let taken = match event {
                 FromNode::Event(event) => self.take_from_node(event),
@@ -82,6 +86,7 @@ impl Shard {
     }
 
     fn take_from_node(&mut self, event: &NodeEvent) -> Result<(), NotTaken> {
+        let permit = self.leader_permit()?;
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
         let publication = publication::of_node(&event.event, event.source, event.time, &mut self.scratch).map_err(NotTaken::Rules)?;
@@ -118,7 +123,7 @@ impl Shard {
             _ => receiver.frame_bytes(frames, endpoint, offered.id, &snapshot, &publication, filter_text),
         };
         let lost_before = self.broker.lost_events();
-        self.broker.publish_named(self.clock.broker(), id, &mut offer, &mut self.outputs);
+        self.broker.publish_named(self.clock.broker(), permit, id, &mut offer, &mut self.outputs)?;
         self.context.counts.lost.fetch_add(self.broker.lost_events() - lost_before + self.endpoint.take_lost(), Relaxed);
         if let Some(origin) = event.origin {
             let topic = self.scratch.event_type.as_str();

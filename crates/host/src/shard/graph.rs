@@ -14,7 +14,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Epoch, EventId, Input, Instant, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, Terms, TopicId,
+    Accepted, Epoch, EventId, Input, Instant, LeaderPermit, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, TopicId,
     graph::{
         SupplierId,
         machine::{Action, EventSlot, JobId, Record},
@@ -302,17 +302,14 @@ impl Shard {
     }
 
     fn publish_derived(&mut self, publication: &Authorized<Publication<'_>>, name: EventId) -> Result<(), NotTaken> {
-        if !self.leads() {
-            return Err(NotTaken::Broker(Refusal::NotLeading));
-        }
         let snapshot = self.context.store.snapshot();
         self.sync(&snapshot);
         self.take(&snapshot, publication, Numbering::Derived(name)).map(drop)
     }
 
     /// Offers the broker a result, in the stream that it is named in.
-    pub(super) fn accept_derived(&mut self, name: EventId, created_ns: u64, terms: &Terms) -> Result<Accepted, NotTaken> {
-        let accepted = self.accept_named(name, created_ns, terms);
+    pub(super) fn accept_derived(&mut self, permit: LeaderPermit, name: EventId, created_ns: u64) -> Result<Accepted, NotTaken> {
+        let accepted = self.accept_named(permit, name, created_ns);
         if let Err(NotTaken::Broker(Refusal::Full { .. })) = accepted {
             // It does not come again: those behind it are not to wait for it, and whoever hears the topic lacks it.
             self.broker.tell_lost(name.topic, 1, &mut self.outputs);
@@ -326,13 +323,13 @@ impl Shard {
     }
 
     /// Offers the broker an event that has its name already.
-    pub(super) fn accept_named(&mut self, name: EventId, created_ns: u64, terms: &Terms) -> Result<Accepted, NotTaken> {
+    pub(super) fn accept_named(&mut self, permit: LeaderPermit, name: EventId, created_ns: u64) -> Result<Accepted, NotTaken> {
         let EventId { publisher, incarnation, topic, sequence } = name;
         let identity = StreamIdentity { topic, publisher, incarnation };
-        let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
+        let stream = self.broker.open_stream(&permit, identity)?;
         let created = self.clock.local_of_utc_ns(created_ns);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
-        let accepted = self.broker.accept(self.clock.broker(), stream, event);
+        let accepted = self.broker.accept(self.clock.broker(), permit, stream, event);
         self.publishers.heard(stream, self.clock.now);
         accepted.map_err(NotTaken::Broker)
     }

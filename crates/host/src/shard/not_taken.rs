@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bodkin_arrowhead::error::{ArrowheadError, ExceptionType};
-use bodkin_broker::{Refusal, ShardError, Terms, wire::RefusalReason};
+use bodkin_broker::{NextRefusal, Refusal, ShardError, wire::RefusalReason};
+
+/// Time after which a publisher tries again whose earlier runs' events are not delivered yet.
+const EARLIER_RUNS_RETRY_NS: u64 = 200_000_000;
 
 /// Why an event was not taken.
 #[derive(Debug)]
@@ -22,19 +25,16 @@ pub(super) enum NotTaken {
     NoRoom(ArrowheadError),
     /// A later run of its publisher has published.
     LaterRun(ArrowheadError),
+    /// Events of too many earlier runs of its publisher are not delivered yet.
+    EarlierRuns(ArrowheadError),
     /// The broker does not take it now: the publisher is to wait, or to go to another node.
     Broker(Refusal),
 }
 
 impl NotTaken {
-    /// The topic has as many streams as it was declared for.
-    pub fn too_many_publishers(terms: &Terms) -> Self {
-        let told = format!(
-            "The topic keeps {} streams of publishers, which is twice as many as it was declared for, and this is one more. \
-            Declare it with more publishers.",
-            terms.streams_max
-        );
-        Self::NoRoom(ArrowheadError::unavailable(told))
+    /// Returns true if the same event may be accepted later, here or at the node that leads.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Broker(_) | Self::TooEarly(_) | Self::EarlierRuns(_))
     }
 
     /// As HTTP has it.
@@ -47,6 +47,7 @@ impl NotTaken {
             | Self::Header(error)
             | Self::LogSuspended(error)
             | Self::NoRoom(error)
+            | Self::EarlierRuns(error)
             | Self::LaterRun(error) => error,
         }
     }
@@ -61,6 +62,7 @@ impl NotTaken {
             | Self::Header(error)
             | Self::LogSuspended(error)
             | Self::NoRoom(error)
+            | Self::EarlierRuns(error)
             | Self::LaterRun(error) => error.error_code,
         }
     }
@@ -73,6 +75,7 @@ impl NotTaken {
             | Self::Header(error)
             | Self::LogSuspended(error)
             | Self::NoRoom(error)
+            | Self::EarlierRuns(error)
             | Self::LaterRun(error) => error.error_message.clone(),
             Self::Broker(refusal) => format!("The event was not taken: {refusal}."),
             Self::TooEarly(wait) => format!("the period of its topic lets it come in {wait:?}"),
@@ -92,14 +95,29 @@ impl NotTaken {
             Self::Broker(Refusal::NotLeading) => RefusalReason::NotLeading,
             Self::Broker(Refusal::Epoch { .. }) => RefusalReason::Epoch,
             Self::Broker(Refusal::Full { retry_after_ns, .. }) => return (RefusalReason::Full, *retry_after_ns),
+            Self::EarlierRuns(_) => return (RefusalReason::Full, EARLIER_RUNS_RETRY_NS),
             Self::TooEarly(wait) => return (RefusalReason::Full, u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)),
         };
         (reason, 0)
     }
 }
 
+impl From<NextRefusal> for NotTaken {
+    fn from(refusal: NextRefusal) -> Self {
+        match refusal {
+            NextRefusal::Stream(error) => error.into(),
+            NextRefusal::Event(_, refusal) => Self::Broker(refusal),
+        }
+    }
+}
+
 impl From<ShardError> for NotTaken {
     fn from(error: ShardError) -> Self {
-        Self::NoRoom(ArrowheadError::unavailable(format!("The event was not taken: {error}.")))
+        let text = ArrowheadError::unavailable(format!("The event was not accepted: {error}."));
+        match error {
+            ShardError::NotLeading => Self::Broker(Refusal::NotLeading),
+            ShardError::Runs(_) => Self::EarlierRuns(text),
+            ShardError::Subscriptions(_) | ShardError::Topics(_) | ShardError::Streams(_) | ShardError::Publishers(_) => Self::NoRoom(text),
+        }
     }
 }

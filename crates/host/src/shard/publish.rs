@@ -5,14 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use bodkin_arrowhead::{
     access::Denial,
     caller::{Authorized, Caller},
-    error::ArrowheadError,
     event_handler, json,
     publication::{self, Publication, PublishForm},
     snapshot::Snapshot,
     trace::Cause,
     utc::UtcTime,
 };
-use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
+use bodkin_broker::{EventId, LeaderPermit, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
 
 use super::{
@@ -131,7 +130,7 @@ impl Shard {
         let form = permitted(&self.connections[slot].peer.caller, raw, cause, &mut metadata)?;
         self.lap(Stage::Parse);
         let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
-        self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(|refusal| refused(refusal.error()))
+        self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(refused)
     }
 
     /// Takes an event in, on whatever transport it has come, if the rules of publishing let it be published.
@@ -152,15 +151,16 @@ impl Shard {
         publication: &Authorized<Publication<'_>>,
         numbering: Numbering,
     ) -> Result<Published, NotTaken> {
+        let permit = self.leader_permit()?;
         let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
         self.check_durable(real_time.map(|(topic, _)| topic)).map_err(NotTaken::LogSuspended)?;
         match (real_time, numbering) {
-            (Some(topic), numbering) => self.keep(topic, publication, numbering),
-            (None, Numbering::Ours(_)) => self.deliver(snapshot, publication, None).map(Published::AtOnce),
+            (Some(topic), numbering) => self.keep(permit, topic, publication, numbering),
+            (None, Numbering::Ours(_)) => self.deliver(permit, snapshot, publication, None).map(Published::AtOnce),
             (None, Numbering::Derived(name) | Numbering::Fleet(name)) => {
-                self.deliver(snapshot, publication, Some(name)).map(Published::AtOnce)
+                self.deliver(permit, snapshot, publication, Some(name)).map(Published::AtOnce)
             }
-            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(snapshot, publication, &numbered),
+            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(permit, snapshot, publication, &numbered),
         }
     }
 
@@ -168,6 +168,7 @@ impl Shard {
     /// broker's publish and accept: they take nothing but a publication that may be published. `name` is its identity, where it has one already. Gives the event's place in the log.
     pub(super) fn deliver(
         &mut self,
+        permit: LeaderPermit,
         snapshot: &Snapshot,
         publication: &Authorized<Publication<'_>>,
         name: Option<EventId>,
@@ -190,10 +191,10 @@ impl Shard {
         let now = self.clock.broker();
         let event = match name {
             Some(name) => {
-                self.broker.publish_named(now, name, &mut offer, &mut self.outputs);
+                self.broker.publish_named(now, permit, name, &mut offer, &mut self.outputs)?;
                 name
             }
-            None => self.broker.publish(now, &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?,
+            None => self.broker.publish(now, permit, &self.scratch.event_type, publisher, &mut offer, &mut self.outputs)?,
         };
         let position = self.append(event, publication);
         if let Some(crossing) = &self.context.crossing {
@@ -313,10 +314,10 @@ impl Shard {
     }
 }
 
-/// The answer to an event that is not taken; who was too fast is told when to try again.
-fn refused(error: ArrowheadError) -> Answer {
-    let header = (error.error_code == 429).then(|| ("Retry-After", "1".to_owned()));
-    Answer { header, ..Refusal::from(error).into() }
+/// Returns the answer to an event that is not accepted, with `Retry-After` if the same event may be accepted later.
+fn refused(refusal: NotTaken) -> Answer {
+    let header = refusal.passes().then(|| ("Retry-After", "1".to_owned()));
+    Answer { header, ..Refusal::from(refusal.error()).into() }
 }
 
 /// Reads an event, and asks whether its sender may publish it. Allocates only for a refusal, and for an event of a trace that does not carry it yet: its `metadata` are

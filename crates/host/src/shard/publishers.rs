@@ -68,7 +68,7 @@ mod tests {
         let spec = TopicSpec::best_effort(Period::Every(Nanos::from_millis(1)));
         let topic = broker.admit("A", Terms::of(&spec, &Platform::default())).unwrap();
         let identity = |publisher| StreamIdentity { topic, publisher: PublisherId(publisher), incarnation: Incarnation(1) };
-        let [first, second] = [1, 2].map(|publisher| broker.open_stream(identity(publisher)).unwrap());
+        let [first, second] = [1, 2].map(|publisher| broker.open_stream(&broker.permit().unwrap(), identity(publisher)).unwrap());
         let (mut publishers, start) = (Publishers::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         publishers.heard(first, at(0));

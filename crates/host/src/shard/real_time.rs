@@ -10,8 +10,8 @@ use std::{
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
-    Accepted, Epoch, EventId, Incarnation, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId, StreamIdentity,
-    Terms, TopicId, Work,
+    Accepted, EventId, LeaderPermit, NextRefusal, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId,
+    StreamIdentity, Terms, TopicId, Work,
     timing::{Nanos, Wish},
     topic::Coverage,
 };
@@ -39,8 +39,6 @@ pub(super) const BEST_EFFORT_SLICE: Duration = Duration::from_micros(500);
 
 /// What the shard has of real-time topics.
 pub(super) struct RealTime {
-    /// Of this run: events over HTTP are numbered here.
-    incarnation: Incarnation,
     topics: TopicTable,
     /// By slot.
     kept: Vec<Kept>,
@@ -52,10 +50,10 @@ pub(super) struct RealTime {
 }
 
 impl RealTime {
-    pub fn new(incarnation: Incarnation) -> Self {
+    pub fn new() -> Self {
         let now = Instant::now();
         let (topics, kept, inherited) = (TopicTable::default(), Vec::new(), Vec::new());
-        Self { incarnation, topics, kept, inherited, inherited_until: now, ways_count_from: now }
+        Self { topics, kept, inherited, inherited_until: now, ways_count_from: now }
     }
 
     /// Whether there is no such topic: then nothing is kept.
@@ -146,6 +144,7 @@ impl Shard {
     /// fine enough, so it counts as created the longest way before its arrival.
     pub(super) fn keep(
         &mut self,
+        permit: LeaderPermit,
         (topic, terms): (TopicId, Terms),
         publication: &Authorized<Publication<'_>>,
         numbering: Numbering,
@@ -154,11 +153,11 @@ impl Shard {
         // The event may be given a slot that was freed: what was in there goes first.
         self.carry_out_all();
         let accepted = match &numbering {
-            Numbering::Ours(_) => self.accept_next(StreamIdentity { topic, publisher, incarnation: self.real_time.incarnation }, &terms),
-            Numbering::Publisher(numbered) => self.accept_numbered(numbered.stream(topic, publisher), numbered, &terms),
-            Numbering::Derived(name) => self.accept_derived(*name, publication.facts().time.unix_nanos(), &terms),
+            Numbering::Ours(_) => self.accept_next(permit, (topic, publisher), &terms),
+            Numbering::Publisher(numbered) => self.accept_numbered(permit, numbered.stream(topic, publisher), numbered, &terms),
+            Numbering::Derived(name) => self.accept_derived(permit, *name, publication.facts().time.unix_nanos()),
             // Its deadline begins when it comes here, however long it has waited for the edge to be reached.
-            Numbering::Fleet(name) => self.accept_named(*name, self.clock.utc.unix_nanos(), &terms),
+            Numbering::Fleet(name) => self.accept_named(permit, *name, self.clock.utc.unix_nanos()),
         };
         if let (Ok(_), Numbering::Publisher(numbered)) = (&accepted, &numbering) {
             self.publisher_is_heard(numbered.created(), numbered.is_resent());
@@ -204,21 +203,13 @@ impl Shard {
     }
 
     /// Offers the broker the next event of a publisher that does not number its own.
-    fn accept_next(&mut self, identity: StreamIdentity, terms: &Terms) -> Result<Accepted, NotTaken> {
-        let stream = self.broker.open_stream(identity).map_err(|_| NotTaken::too_many_publishers(terms))?;
-        let last = self.broker.last(stream).expect("it was just opened");
+    fn accept_next(&mut self, permit: LeaderPermit, of: (TopicId, PublisherId), terms: &Terms) -> Result<Accepted, NotTaken> {
         let now = self.clock.broker();
-        let created = now.minus_nanos(terms.created_before_ns);
-        let event = bodkin_broker::Publication {
-            epoch: Epoch::NONE,
-            sequence: Sequence(last.0 + 1),
-            created,
-            is_resent: false,
-            has_wrong_clock: false,
-        };
-        let accepted = self.broker.accept(now, stream, event).map_err(NotTaken::Broker);
-        self.publishers.heard(stream, self.clock.now);
-        accepted
+        let accepted = self.broker.accept_next(now, permit, of, now.minus_nanos(terms.created_before_ns));
+        if let Ok((stream, _)) | Err(NextRefusal::Event(stream, _)) = accepted {
+            self.publishers.heard(stream, self.clock.now);
+        }
+        Ok(accepted?.1)
     }
 
     /// Does the work there is, at most so many pieces; gives how many.

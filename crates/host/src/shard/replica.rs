@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bodkin_arrowhead::error::ArrowheadError;
 use bodkin_broker::{
-    BackupStanding, Epoch, EventId, Input, Instant, Output, Promotion, Sequence, SlotId, StreamId,
+    BackupStanding, Epoch, EventId, Input, Instant, LeaderPermit, Output, Promotion, Refusal, Sequence, SlotId, StreamId,
     wire::{Position, Replication, StreamNumber, replica_frame},
 };
 use bodkin_store::{
@@ -14,7 +14,7 @@ use bodkin_store::{
 };
 use mio::{Interest, Token, event::Event as Readiness};
 
-use super::{Shard, Waiting, failover::Failover, zmtp::Turn};
+use super::{Shard, Waiting, failover::Failover, not_taken::NotTaken, zmtp::Turn};
 use crate::pair::{
     Given, News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
@@ -54,7 +54,10 @@ impl Shard {
                 self.log.iter_mut().for_each(|log| log.skip_to(log_from, self.clock.now));
                 match promoted {
                     Some(promoted) => self.go_on_with(promoted),
-                    None => self.await_nobody(),
+                    None => {
+                        self.broker.take_over_nothing();
+                        self.await_nobody();
+                    }
                 }
             }
             News::Leads { epoch } => {
@@ -63,6 +66,7 @@ impl Shard {
                 self.real_time.ways_count_from = self.clock.now + BACKLOG_SENT;
                 self.renew_authority();
                 self.stand(standing);
+                self.open_for_requests();
                 self.failover_is_told();
                 self.tell_leadership();
                 // Publishers turn to this node meanwhile.
@@ -203,6 +207,21 @@ impl Shard {
             self.renew_authority();
             leads(&self.primary)
         }
+    }
+
+    fn open_for_requests(&self) {
+        self.primary.iter().for_each(Primary::complete_takeover);
+    }
+
+    /// Returns the permit to accept one event.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::NotLeading`] until this node's takeover is complete, and from the end of its lease on.
+    pub(super) fn leader_permit(&mut self) -> Result<LeaderPermit, NotTaken> {
+        if !self.leads() {
+            return Err(NotTaken::Broker(Refusal::NotLeading));
+        }
+        self.broker.permit().map_err(NotTaken::Broker)
     }
 
     /// The epoch that it acts in; none without a pair.
@@ -387,8 +406,7 @@ impl Shard {
         publisher: Waiting,
         position: Option<event_log::Position>,
     ) -> Option<Waiting> {
-        let is_covered = || self.broker.covered_through(stream).is_none_or(|covered| sequence <= covered);
-        if self.primary.is_none() || !self.broker.needs_cover(slot) || is_covered() {
+        if self.primary.is_none() || self.broker.is_answerable(slot, stream, sequence) {
             return Some(publisher);
         }
         self.uncovered.insert((stream, sequence), Uncovered { publisher, position });

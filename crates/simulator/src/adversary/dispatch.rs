@@ -43,11 +43,11 @@ fn is_late(bound: &Bound, nature: &Nature, script: &Script, arrived: u32, dispat
     shard.step(at(0), Input::Authority(Authority { epoch: Epoch(1), until: Instant::NEVER }), outputs);
     let subscription = shard.subscribe(TOPIC, (), Overflow::Loses).expect("there is room for a subscription");
     shard.require(at(0), subscription, Duration::from_secs(1), Attachment::New);
-    let stream = shard.open_stream(STREAM).expect("there is room for a stream");
+    let stream = shard.open_stream(&shard.permit().expect("it leads"), STREAM).expect("there is room for a stream");
     let stamp = CREATED.checked_add_signed(script.clock_ahead).expect("clocks are ahead by less than the start");
     let publication =
         Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(stamp), is_resent: false, has_wrong_clock: false };
-    shard.accept(at(arrived), stream, publication).expect("one event is not too much");
+    shard.accept(at(arrived), shard.permit().expect("it leads"), stream, publication).expect("one event is not too much");
     let work = shard.next(at(dispatched), &mut |(), _| Wanted::Bytes(1), outputs);
     let Some(Work::Dispatch { is_late, .. }) = work else { panic!("the event is there to be dispatched: {work:?}") };
     is_late

@@ -80,7 +80,7 @@ impl<'a> Trial<'a> {
         primary.set_replication(ReplicationPolicy::default());
         let subscription = primary.subscribe(TOPIC, (), Overflow::Loses).expect("there is room for a subscription");
         primary.require(Instant::default(), subscription, LONG, Attachment::New);
-        let stream = primary.open_stream(STREAM).expect("there is room for a stream");
+        let stream = primary.open_stream(&primary.permit().expect("it leads"), STREAM).expect("there is room for a stream");
         let mut publisher = Publisher::new(STREAM.incarnation, LONG);
         let topic = publisher.add_topic(Retention::new(nature.retention, nature.retention, WhenFull::DropOldest));
         let mut trial = Self {
@@ -190,7 +190,9 @@ impl<'a> Trial<'a> {
                         has_wrong_clock: false,
                     };
                     let primary = self.primary.as_mut().expect("what comes to nobody is dropped");
-                    primary.accept(reading, self.stream, publication).expect("one stream is not too much");
+                    primary
+                        .accept(reading, primary.permit().expect("it leads"), self.stream, publication)
+                        .expect("one stream is not too much");
                 }
                 Send::Resume { from, to, .. } => self.step(Input::Resumed { stream: self.stream, from, to }),
                 Send::Last { .. } => {}
@@ -264,13 +266,13 @@ impl<'a> Trial<'a> {
         let reading = self.reading();
         let backup = self.backup.take().expect("it is promoted once");
         let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
-        let mut primary = Shard::new(Incarnation(2), LIMITS);
+        let mut primary = Shard::follower(LIMITS);
         primary.admit(TOPIC, self.terms).expect("there is room for a topic");
         self.subscription = primary.subscribe(TOPIC, (), Overflow::Loses).expect("there is room for a subscription");
         primary.require(reading, self.subscription, LONG, Attachment::Awaited);
         backup.promote(reading, Promotion { authority, redirect: LONG }, &mut primary);
         primary.attach(reading, self.subscription, (), [], &mut self.outputs);
-        self.stream = primary.open_stream(STREAM).expect("there is room for a stream");
+        self.stream = primary.open_stream(&primary.permit().expect("it leads"), STREAM).expect("there is room for a stream");
         self.primary = Some(primary);
         self.lead(Session::Two, Epoch(2));
         self.send();

@@ -62,11 +62,12 @@ impl Cloud {
     }
 
     fn tell_connected(&mut self, process: ProcessId, peer: ProcessId) -> Option<u64> {
-        let Self { now, nodes, publishers, subscribers, effects, .. } = self;
+        let Self { now, nodes, publishers, subscribers, requesters, effects, .. } = self;
         match Process::of(process) {
             Process::Node(node) => return nodes[node as usize].connected(*now, peer, effects),
             Process::Publisher(publisher) => publishers[usize::from(publisher)].connected(peer, effects),
             Process::Subscriber(subscriber) => subscribers[usize::from(subscriber)].connected(*now, peer, effects),
+            Process::Requester(requester) => requesters[usize::from(requester)].connected(peer),
             Process::Operator => {}
         }
         None

@@ -13,6 +13,9 @@ use crate::{
 /// How long a disk takes until something is on it, in nanoseconds.
 const DISK_NS: (u64, u64) = (50 * MICROSECOND_NS, 400 * MICROSECOND_NS);
 
+/// Longest time from the vote until a node has taken over: what its Backup still receives is taken first, and its store is opened.
+const TAKEOVER_MAX_NS: u64 = 700 * MICROSECOND_NS;
+
 impl Cloud {
     /// Lets a process make a step, and carries out what it wants.
     pub(super) fn act(&mut self, process: ProcessId, act: impl FnOnce(&mut Self) -> Option<u64>) -> Result<(), Violation> {
@@ -42,6 +45,10 @@ impl Cloud {
         if let Some(position) = self.effects.sync.take() {
             let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
             self.agenda.push(at, Event::Synced { process, run, position });
+        }
+        if std::mem::take(&mut self.effects.takes_over) {
+            let at = sent_at.plus(self.random.between(0, TAKEOVER_MAX_NS));
+            self.agenda.push(at, Event::TakenOver { process, run });
         }
         for peer in std::mem::take(&mut self.effects.resets) {
             self.reset(process, peer);
@@ -97,6 +104,13 @@ impl Cloud {
             Fact::Shed { stream, sequence } => {
                 let index = self.stream(stream);
                 self.ledger.given_up(at, index, sequence, GivenUp::ByBroker);
+            }
+            Fact::RequestAnswered { requester, request } => {
+                let is_owed = self.workload.request_topic(requester).1.tolerance() == Some(0);
+                self.ledger.request_answered(requester, request, is_owed);
+            }
+            Fact::RequestDelivered { subscriber, requester, request, .. } => {
+                self.ledger.request_delivered(at, requester, subscriber, request)?;
             }
             Fact::Delivered { subscriber, stream, sequence, is_whole } => {
                 if !is_whole {
@@ -188,7 +202,7 @@ impl Cloud {
             match Process::of(process) {
                 Process::Node(node) => nodes[node as usize].start(*now, effects),
                 Process::Publisher(publisher) => publishers[usize::from(publisher)].start(),
-                Process::Subscriber(_) | Process::Operator => {}
+                Process::Subscriber(_) | Process::Operator | Process::Requester(_) => {}
             }
             None
         })?;

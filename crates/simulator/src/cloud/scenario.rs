@@ -6,6 +6,7 @@ use crate::{
     fault::{FAULT_KINDS, Fault, FaultKind},
     network::Ending,
     publisher::PublisherProcess,
+    requester::RequesterProcess,
     violation::{Broken, Violation},
 };
 
@@ -95,9 +96,9 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host.
+    /// Primary or its host. Before the first leader there is nobody to publish to.
     pub(super) fn excuses_drops(&self) -> bool {
-        !matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash))
+        !self.had_leader || !matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash))
     }
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
@@ -176,7 +177,10 @@ impl Cloud {
             () if !self.is_connected() => "not every connection is there",
             () if !primary.leads(self.now) => "nobody leads",
             () if !primary.is_whole(self.now) => "the Backup is not in sync",
-            () => return self.publishers.iter().find_map(PublisherProcess::unsettled),
+            () => {
+                let requesters = self.requesters.iter().find_map(RequesterProcess::unsettled);
+                return requesters.or_else(|| self.publishers.iter().find_map(PublisherProcess::unsettled));
+            }
         };
         Some(missing.to_owned())
     }

@@ -59,6 +59,11 @@ impl Cloud {
                 }
                 Ok(self.now)
             }
+            Fault::Switchover => {
+                let node = self.target(Target::Primary);
+                self.act(roster::node(node), |cloud| cloud.nodes[node as usize].hand_over(cloud.now, &mut cloud.effects))?;
+                Ok(self.now)
+            }
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
                 self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
@@ -106,7 +111,7 @@ impl Cloud {
                     self.ledger.publisher_died(index);
                 }
             }
-            Process::Subscriber(_) | Process::Operator => unreachable!("they do not die"),
+            Process::Subscriber(_) | Process::Operator | Process::Requester(_) => unreachable!("they do not die"),
         }
         let mut coming = std::mem::take(&mut self.coming);
         self.network.end(self.now, process, ending, &mut coming);

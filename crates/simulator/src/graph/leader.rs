@@ -127,7 +127,7 @@ impl Leader {
         promoted: Option<Promoted>,
         has: impl Fn(&str) -> Vec<Watermark>,
     ) -> Result<Self, Broken> {
-        let mut shard = Shard::new(Incarnation(epoch.0), LIMITS);
+        let mut shard = Shard::follower(LIMITS);
         let topics = TOPICS.map(|topic| shard.admit(topic, terms(topic)).expect("there is room"));
         let subscribe = |shard: &mut Shard<Listener>, topic: &str, listener, attachment| {
             let key = shard.subscribe(topic, listener, Overflow::Loses).expect("there is room");
@@ -146,6 +146,7 @@ impl Leader {
             drop(backup.promote(now, promotion, &mut shard));
             (kept, checkpoint) = (bytes, graph);
         } else {
+            shard.take_over_nothing();
             shard.step(now, Input::Authority(authority), &mut Vec::new());
         }
         // As the host does: what is kept for the graph is kept from the promotion on, until it is deployed.
@@ -217,12 +218,14 @@ impl Leader {
 
     /// Opens the supplier's stream of a publisher's run.
     pub fn open(&mut self, publisher: PublisherId, incarnation: Incarnation) -> StreamId {
-        self.shard.open_stream(StreamIdentity { topic: self.topics[0], publisher, incarnation }).expect("there is room")
+        self.shard
+            .open_stream(&self.shard.permit().expect("it leads"), StreamIdentity { topic: self.topics[0], publisher, incarnation })
+            .expect("there is room")
     }
 
     /// Offers an event of the supplier; false if it has to come again.
     pub fn accept(&mut self, now: Instant, stream: StreamId, event: Publication, bytes: &[u8]) -> Result<bool, Broken> {
-        let accepted = self.shard.accept(now, stream, event);
+        let accepted = self.shard.accept(now, self.shard.permit().expect("it leads"), stream, event);
         let taken = match accepted {
             Ok(Accepted::Kept { slot, is_excess: false }) => {
                 self.kept.insert(slot, bytes.to_vec());
@@ -331,7 +334,10 @@ impl Leader {
                 Action::Run(job) => self.jobs.push(job),
                 Action::Deliver { output, slot, record, .. } => {
                     let EventId { topic, publisher, incarnation, sequence } = record.lead.identity(self.topics[output + 1]);
-                    let stream = self.shard.open_stream(StreamIdentity { topic, publisher, incarnation }).expect("there is room");
+                    let stream = self
+                        .shard
+                        .open_stream(&self.shard.permit().expect("it leads"), StreamIdentity { topic, publisher, incarnation })
+                        .expect("there is room");
                     let event = Publication {
                         epoch: Epoch::NONE,
                         sequence,
@@ -339,7 +345,7 @@ impl Leader {
                         is_resent: false,
                         has_wrong_clock: false,
                     };
-                    match self.shard.accept(now, stream, event) {
+                    match self.shard.accept(now, self.shard.permit().expect("it leads"), stream, event) {
                         Ok(Accepted::Kept { slot: kept, .. }) => drop(self.kept.insert(kept, self.payloads[&slot].clone())),
                         Ok(Accepted::Known) => {}
                         Err(refusal) => return Err(format!("result {sequence:?} is refused: {refusal}")),

@@ -116,7 +116,9 @@ impl Edges {
         press.step(at(1), Input::Authority(Authority { epoch: EPOCH, until: Instant::NEVER }), &mut outputs);
         let subscription = press.subscribe(TOPIC, (), Overflow::Loses).expect("there is room");
         press.require(at(1), subscription, FOR_EVER, Attachment::Awaited);
-        let stream = press.open_stream(StreamIdentity { topic, publisher: PUBLISHER, incarnation: RUN }).expect("there is room");
+        let stream = press
+            .open_stream(&press.permit().expect("it leads"), StreamIdentity { topic, publisher: PUBLISHER, incarnation: RUN })
+            .expect("there is room");
         let mut subscriber = Subscriber::new(CONFIG);
         let topic_key = subscriber.subscribe(Some(0), Beginning::Present);
         let file = file::parse(GRAPH, KINDS, |name| Ok(name.to_owned())).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
@@ -173,7 +175,7 @@ impl Edges {
     fn publish(&mut self) -> Result<(), Broken> {
         let sequence = Sequence(self.tally.published + 1);
         let event = Publication { epoch: Epoch::NONE, sequence, created: at(self.now), is_resent: false, has_wrong_clock: false };
-        match self.press.accept(at(self.now), self.stream, event) {
+        match self.press.accept(at(self.now), self.press.permit().expect("it leads"), self.stream, event) {
             Ok(Accepted::Kept { .. }) => self.tally.published += 1,
             Err(Refusal::Full { .. }) => {}
             other => return Err(format!("a result of the press is {other:?}")),

@@ -4,16 +4,17 @@
 //! shard's outputs, `client` what publishers and subscribers say.
 
 mod client;
+mod requests;
 mod work;
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
 use bodkin_broker::{
-    Attachment, Authority, Backup, BackupStanding, Epoch, Incarnation, Input, Instant, Output, Overflow, Promotion, PublisherId,
-    ReplicationPolicy, Shard, ShardLimits, StreamIdentity, SubscriptionKey, Terms, TopicId,
+    Attachment, Authority, Backup, BackupStanding, Epoch, Input, Instant, Output, Overflow, Promotion, PublisherId, ReplicationPolicy,
+    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId,
     member::Protection,
     wire::{ClientFrame, LinkFrame, Replication, Watermarks},
 };
@@ -27,7 +28,7 @@ use crate::{
     packet::Packet,
     roster::Process,
     violation::StreamName,
-    workload::Workload,
+    workload::{PUBLISHERS, Workload},
 };
 
 /// How long a required subscriber that is away is waited for: longer than any fault lasts.
@@ -103,29 +104,51 @@ pub(super) struct Leader {
     is_in_batch: bool,
     /// It has what its Backup kept, or led before.
     is_warm: bool,
+    /// Until the takeover is complete: the Backup that it takes over, if it has what the leader before had.
+    takeover: Option<Option<(Backup, Vec<u64>)>>,
+    /// By slot: the requester that waits until its event goes out.
+    answering: Vec<Option<ProcessId>>,
+    /// Requesters that wait until their event is covered.
+    uncovered: BTreeMap<(StreamId, Sequence), ProcessId>,
     pub statements: Vec<Statement>,
 }
 
 impl Leader {
-    /// A leader that has no events. Whoever has subscribed here goes on in its session, whoever else is required is waited for.
-    pub fn cold(here: Here<'_>, incarnation: Incarnation, subscribed: &BTreeSet<(ProcessId, u16)>, effects: &mut Effects) -> Self {
-        let mut leader = Self::without_sessions(here, incarnation);
+    /// Returns a leader that has not taken over yet. Subscribers with a session here keep it; other required subscribers are waited for.
+    pub fn prepared(here: Here<'_>, subscribed: &BTreeSet<(ProcessId, u16)>, effects: &mut Effects) -> Self {
+        let mut leader = Self::without_sessions(here);
         for (from, topic) in subscribed {
             leader.attach(here, *from, *topic, Watermarks::Own(&[]), effects);
         }
         leader
     }
 
-    /// The same with what its Backup kept.
-    pub fn promoted(self, here: Here<'_>, backup: Backup, payloads: Vec<u64>, authority: Authority) -> Self {
-        let redirect = Duration::from_nanos(here.workload.platform.lease.redirect.get().unsigned_abs());
-        let mut shard = self.shard;
-        backup.promote(here.reading, Promotion { authority, redirect }, &mut shard);
-        Self { shard, payloads, is_warm: true, ..self }
+    /// Begins to take over, with what the node's Backup has kept, if that is complete.
+    pub fn takes_over(self, inherited: Option<(Backup, Vec<u64>)>) -> Self {
+        Self { takeover: Some(inherited), ..self }
     }
 
-    fn without_sessions(here: Here<'_>, incarnation: Incarnation) -> Self {
-        let mut shard = Shard::new(incarnation, LIMITS);
+    /// Returns true until the takeover is complete.
+    pub fn is_taking_over(&self) -> bool {
+        self.takeover.is_some()
+    }
+
+    /// Completes the takeover. The right to lead is another matter.
+    pub fn take_over(&mut self, here: Here<'_>) {
+        match self.takeover.take() {
+            Some(Some((backup, payloads))) => {
+                let redirect = Duration::from_nanos(here.workload.platform.lease.redirect.get().unsigned_abs());
+                let authority = Authority { epoch: Epoch::NONE, until: Instant::default() };
+                drop(backup.promote(here.reading, Promotion { authority, redirect }, &mut self.shard));
+                (self.payloads, self.is_warm) = (payloads, true);
+            }
+            Some(None) => self.shard.take_over_nothing(),
+            None => {}
+        }
+    }
+
+    fn without_sessions(here: Here<'_>) -> Self {
+        let mut shard = Shard::follower(LIMITS);
         for topic in &here.workload.topics {
             shard.admit(&topic.name, Terms::of(&topic.spec, &here.workload.platform)).expect("there are fewer topics than the limit");
         }
@@ -158,6 +181,9 @@ impl Leader {
             committed: 0,
             is_in_batch: false,
             is_warm: false,
+            takeover: None,
+            answering: Vec::new(),
+            uncovered: BTreeMap::new(),
             statements: Vec::new(),
         }
     }
@@ -192,6 +218,7 @@ impl Leader {
     pub fn fenced(&mut self, here: Here<'_>, connected: &[ProcessId], effects: &mut Effects) {
         self.until = here.reading;
         self.step(here, Input::Authority(Authority { epoch: self.epoch, until: here.reading }), effects);
+        self.lose_requesters(effects);
         self.announce(false, connected, effects);
     }
 
@@ -323,6 +350,11 @@ pub(super) fn topic_of(here: Here<'_>, name: &str) -> TopicId {
 /// Publishers are numbered from 1 on the wire, for 0 names the sender.
 pub(super) fn id_of(publisher: u16) -> PublisherId {
     PublisherId(u64::from(publisher) + 1)
+}
+
+/// Requesters are numbered from behind the publishers.
+pub(super) fn id_of_requester(requester: u16) -> PublisherId {
+    id_of(PUBLISHERS + requester)
 }
 
 pub(crate) fn number_of(publisher: PublisherId) -> u16 {

@@ -14,7 +14,9 @@ fn shard() -> Shard<u8> {
 
 fn publish(shard: &mut Shard<u8>, topic: &str, publisher: u64, size: u64) -> Vec<Output> {
     let mut outputs = Vec::new();
-    shard.publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Wanted::Bytes(size), &mut outputs).unwrap();
+    shard
+        .publish(Instant::default(), shard.permit().unwrap(), topic, PublisherId(publisher), &mut |_, _| Wanted::Bytes(size), &mut outputs)
+        .unwrap();
     outputs
 }
 
@@ -49,8 +51,9 @@ fn an_event_with_a_name_of_its_own_keeps_it_and_what_will_not_come_is_told() {
     let event = EventId { publisher: PublisherId(1 << 56 | 5), incarnation: Incarnation(3), topic, sequence: Sequence(41) };
     let mut outputs = Vec::new();
     shard.tell_lost(topic, 2, &mut outputs);
-    shard.publish_named(
+    let published = shard.publish_named(
         Instant::default(),
+        shard.permit().unwrap(),
         event,
         &mut |_, offered| {
             assert_eq!(offered.id, event);
@@ -58,6 +61,7 @@ fn an_event_with_a_name_of_its_own_keeps_it_and_what_will_not_come_is_told() {
         },
         &mut outputs,
     );
+    assert_eq!(published, Ok(()));
     assert_eq!(
         outputs,
         [Output::TellLoss { subscription: key, events: 2, during: Duration::ZERO }, Output::Deliver { subscription: key, event },]
@@ -77,7 +81,7 @@ fn an_event_that_is_not_for_a_receiver_is_no_loss() {
     let mut shard = shard();
     shard.subscribe("A", 1, Overflow::Loses).unwrap();
     let mut outputs = Vec::new();
-    shard.publish(Instant::default(), "A", PublisherId(1), &mut |_, _| Wanted::No, &mut outputs).unwrap();
+    shard.publish(Instant::default(), shard.permit().unwrap(), "A", PublisherId(1), &mut |_, _| Wanted::No, &mut outputs).unwrap();
     assert_eq!(outputs, []);
 }
 
@@ -100,7 +104,7 @@ fn who_falls_behind_is_offered_nothing_and_loses_nothing_until_it_has_caught_up(
     assert_eq!(publish(&mut shard, "A", 1, 3).len(), 1);
     assert_eq!(publish(&mut shard, "A", 1, 2), [Output::FellBehind { subscription: key }]);
     let unasked = &mut |_: &u8, _| panic!("who is behind is not asked");
-    shard.publish(Instant::default(), "A", PublisherId(1), unasked, &mut Vec::new()).unwrap();
+    shard.publish(Instant::default(), shard.permit().unwrap(), "A", PublisherId(1), unasked, &mut Vec::new()).unwrap();
     let mut step = |input| {
         let mut outputs = Vec::new();
         shard.step(Instant::default(), input, &mut outputs);
@@ -140,8 +144,9 @@ fn a_removed_subscription_leaves_nothing_behind() {
 fn events_are_numbered_whether_anybody_listens_or_not() {
     let mut shard = shard();
     let mut numbers = |topic: &str, publisher| {
+        let permit = shard.permit().unwrap();
         shard
-            .publish(Instant::default(), topic, PublisherId(publisher), &mut |_, _| Wanted::No, &mut Vec::new())
+            .publish(Instant::default(), permit, topic, PublisherId(publisher), &mut |_, _| Wanted::No, &mut Vec::new())
             .map(|id| (id.topic.0, id.sequence.0))
     };
     assert_eq!([numbers("A", 1), numbers("A", 1), numbers("A", 2), numbers("B", 1)], [Ok((0, 1)), Ok((0, 2)), Ok((0, 1)), Ok((1, 1))]);

@@ -45,7 +45,7 @@ fn the_events_of_a_stream_keep_their_order_and_the_first_inherits_the_earliest_d
     };
     // The second event was created before the first one, says its publisher, and so is due at 1010 and not at 1098.
     for (now, publication) in [created(1_000, 1, 998), created(1_000, 2, 910)] {
-        driven.shard.accept(now, slow, publication).unwrap();
+        driven.shard.accept(now, driven.shard.permit().expect("it leads"), slow, publication).unwrap();
     }
     driven.publish(rival, 1).unwrap();
     assert_eq!(driven.work(), "A1 A2 B1");
@@ -56,7 +56,10 @@ fn wrongly_stamped(stamped: u64, is_resent: bool) -> (Driven, StreamId) {
     let mut driven = Driven::new(&[due_within(0, 40)]);
     let stream = driven.stream(0, 1);
     let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(stamped), is_resent, has_wrong_clock: true };
-    assert!(matches!(driven.shard.accept(at(driven.now), stream, publication), Ok(Accepted::Kept { is_excess: false, .. })));
+    assert!(matches!(
+        driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication),
+        Ok(Accepted::Kept { is_excess: false, .. })
+    ));
     (driven, stream)
 }
 
@@ -82,7 +85,7 @@ fn a_replica_of_a_publisher_with_a_wrong_clock_is_due_as_if_it_had_taken_the_lon
         driven.join();
         let publication =
             Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(driven.now), is_resent: false, has_wrong_clock };
-        driven.shard.accept(at(driven.now), stream, publication).unwrap();
+        driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication).unwrap();
         driven.work();
         driven.shard.next_timer().expect("the replica waits for its latest safe start").nanos()
     };
@@ -95,7 +98,10 @@ fn the_period_of_a_publisher_with_a_wrong_clock_is_policed_by_what_it_stamps() {
     let publish = |driven: &mut Driven, sequence, created| {
         let publication =
             Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created: at(created), is_resent: false, has_wrong_clock: true };
-        driven.shard.accept(at(driven.now), stream, publication).map(|accepted| matches!(accepted, Accepted::Kept { is_excess: true, .. }))
+        driven
+            .shard
+            .accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication)
+            .map(|accepted| matches!(accepted, Accepted::Kept { is_excess: true, .. }))
     };
     assert_eq!(publish(&mut driven, 2, 600), Ok(false), "a link has held both back");
     assert_eq!(publish(&mut driven, 3, 650), Ok(true));
@@ -258,7 +264,7 @@ fn an_event_that_was_refused_in_an_earlier_epoch_and_comes_no_more_is_not_waited
         driven.now += 100;
         let (epoch, sequence, created) = (Epoch(epoch), Sequence(sequence), at(driven.now));
         let publication = Publication { epoch, sequence, created, is_resent: false, has_wrong_clock: false };
-        driven.shard.accept(at(driven.now), stream, publication).map(|_| ())
+        driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication).map(|_| ())
     };
     driven.leads(1);
     assert_eq!(publish(&mut driven, 1, 1), Ok(()));
@@ -289,7 +295,7 @@ fn events_that_a_link_has_held_back_are_no_excess() {
         let created = at(400 + sequence * 100);
         let publication =
             Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: false, has_wrong_clock: false };
-        let accepted = driven.shard.accept(at(driven.now), stream, publication);
+        let accepted = driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication);
         assert!(matches!(accepted, Ok(Accepted::Kept { is_excess: false, .. })), "{sequence}");
     }
     assert_eq!(driven.shard.next_timer(), Some(at(0)));
@@ -319,7 +325,7 @@ fn who_does_not_lead_neither_accepts_nor_dispatches_nor_covers() {
             is_resent: false,
             has_wrong_clock: false,
         };
-        driven.shard.accept(at(driven.now), stream, publication).err()
+        driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication).err()
     };
     let other = |found| Some(Refusal::Epoch { found: Epoch(found), epoch: Epoch(3) });
     let found = [(0, 1), (3, 2), (2, 3), (4, 3)].map(|(epoch, sequence)| publish(&mut driven, epoch, sequence));
@@ -351,8 +357,7 @@ fn a_new_run_of_a_publisher_begins_a_stream_and_the_old_one_ends_when_it_is_empt
 #[test]
 fn a_topic_that_was_best_effort_goes_on_counting() {
     let mut driven = Driven::new(&[]);
-    let publish =
-        |driven: &mut Driven| driven.shard.publish(at(0), "A", PublisherId(1), &mut |_, _| Wanted::No, &mut Vec::new()).unwrap().sequence.0;
+    let publish = |driven: &mut Driven| driven.publish_best_effort("A", 1).sequence.0;
     assert_eq!([publish(&mut driven), publish(&mut driven)], [1, 2]);
     driven.shard.admit("A", roomy()).unwrap();
     let stream = driven.stream_of(0, 1, 7);

@@ -69,7 +69,7 @@ impl Pair {
         let mut primary = Shard::new(Incarnation(7), LIMITS);
         primary.admit("A", terms).unwrap();
         let identity = StreamIdentity { topic: TopicId(0), publisher: PublisherId(1), incarnation: Incarnation(1) };
-        let stream = primary.open_stream(identity).unwrap();
+        let stream = primary.open_stream(&primary.permit().expect("it leads"), identity).unwrap();
         let mut pair = Self {
             now: 1_000,
             terms,
@@ -177,7 +177,7 @@ impl Pair {
             is_resent: false,
             has_wrong_clock: false,
         };
-        match self.primary.accept(at(self.now), self.stream, publication) {
+        match self.primary.accept(at(self.now), self.primary.permit().expect("it leads"), self.stream, publication) {
             Ok(Accepted::Kept { slot, is_excess: false }) => {
                 self.at_primary.insert(slot, self.published + 1);
                 if self.published.is_multiple_of(u64::from(self.terms.mark_every.get())) {
@@ -357,7 +357,7 @@ impl Pair {
 
     /// The Primary's host is lost with everything that is under way. The Backup leads; publisher and subscribers come to it.
     fn crash(mut self, publisher_first: bool) -> Self {
-        self.primary = Shard::new(Incarnation(8), LIMITS);
+        self.primary = Shard::follower(LIMITS);
         // Its topics have other numbers than the Backup's.
         self.primary.admit("B", self.terms).unwrap();
         self.primary.admit("A", self.terms).unwrap();
@@ -378,7 +378,7 @@ impl Pair {
         self.standing = BackupStanding::Absent;
         self.step(Input::Backup(BackupStanding::Out));
         let identity = StreamIdentity { topic: TopicId(1), publisher: PublisherId(1), incarnation: Incarnation(1) };
-        self.stream = self.primary.open_stream(identity).unwrap();
+        self.stream = self.primary.open_stream(&self.primary.permit().expect("it leads"), identity).unwrap();
         if !publisher_first {
             (0..self.subscribers.len()).for_each(|who| self.come(who));
             while self.work(1) {}
@@ -390,7 +390,7 @@ impl Pair {
             let publication =
                 Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: true, has_wrong_clock: false };
             loop {
-                match self.primary.accept(at(self.now), stream, publication) {
+                match self.primary.accept(at(self.now), self.primary.permit().expect("it leads"), stream, publication) {
                     Ok(Accepted::Kept { slot, is_excess: false }) => drop(self.at_primary.insert(slot, sequence)),
                     Ok(Accepted::Known) => {}
                     Err(Refusal::Full { .. }) => {

@@ -18,7 +18,7 @@ fn backup(replicas: &[u64], discarded: u64) -> Backup {
 
 /// A shard of a node that follows.
 fn following() -> Driven {
-    let shard = Shard::new(Incarnation(8), LIMITS);
+    let shard = Shard::follower(LIMITS);
     let mut driven = Driven { shard, now: 1_000, outputs: Vec::new() };
     driven.step(Input::Authority(Authority { epoch: Epoch::NONE, until: Instant::default() }));
     driven.shard.admit("A", roomy()).unwrap();
@@ -43,7 +43,7 @@ fn promoted(backup: Backup) -> (Driven, StreamId) {
 fn resend(driven: &mut Driven, stream: StreamId, sequence: u64) -> Accepted {
     let created = at(sequence * TERMS.period_ns);
     let publication = Publication { epoch: Epoch(2), sequence: Sequence(sequence), created, is_resent: true, has_wrong_clock: false };
-    driven.shard.accept(at(driven.now), stream, publication).unwrap()
+    driven.shard.accept(at(driven.now), driven.shard.permit().expect("it leads"), stream, publication).unwrap()
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn topics_are_known_by_other_numbers_to_the_shard_and_new_ones_come_with_their_s
     backup.admit("B", roomy(), LIMITS.topics_max).unwrap();
     backup.open_stream(StreamNumber(2), "B", PublisherId(1), Incarnation(1)).unwrap();
     backup.keep(Position(2), StreamNumber(2), Sequence(7), at(900)).unwrap().expect("it is new");
-    let mut driven = Driven { shard: Shard::new(Incarnation(8), LIMITS), now: 1_000, outputs: Vec::new() };
+    let mut driven = Driven { shard: Shard::follower(LIMITS), now: 1_000, outputs: Vec::new() };
     driven.shard.subscribe("Z", 0, Overflow::Loses).unwrap();
     driven.shard.prepare("A", TERMS, TopicId(0));
     let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
@@ -174,7 +174,7 @@ fn topics_are_known_by_other_numbers_to_the_shard_and_new_ones_come_with_their_s
 fn ten_thousand_timers_that_ring_too_early_behind_a_promotion_are_set_anew_a_few_at_a_time() {
     const SUBSCRIPTIONS: u32 = 10_000;
     let limits = ShardLimits { subscriptions_max: SUBSCRIPTIONS as usize, ..LIMITS };
-    let mut driven = Driven { shard: Shard::new(Incarnation(8), limits), ..following() };
+    let mut driven = Driven { shard: Shard::follower(limits), ..following() };
     driven.shard.admit("A", roomy()).unwrap();
     for _ in 0..SUBSCRIPTIONS {
         let key = driven.shard.subscribe("A", 0, Overflow::Loses).unwrap();

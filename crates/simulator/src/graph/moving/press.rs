@@ -53,7 +53,9 @@ fn shard(run: Incarnation) -> (Shard<()>, TopicId, StreamId) {
     let mut shard = Shard::new(run, LIMITS);
     let topic = shard.admit(TOPICS[0], terms(TOPICS[0])).expect("there is room");
     shard.step(at(1), Input::Authority(Authority { epoch: EPOCH, until: Instant::NEVER }), &mut Vec::new());
-    let stream = shard.open_stream(StreamIdentity { topic, publisher: PUBLISHER, incarnation: run }).expect("there is room");
+    let stream = shard
+        .open_stream(&shard.permit().expect("it leads"), StreamIdentity { topic, publisher: PUBLISHER, incarnation: run })
+        .expect("there is room");
     (shard, topic, stream)
 }
 
@@ -91,7 +93,7 @@ impl World {
         }
         let sequence = Sequence(press.last.0 + 1);
         let event = Publication { epoch: Epoch::NONE, sequence, created: at(self.now), is_resent: false, has_wrong_clock: false };
-        match press.shard.accept(at(self.now), press.stream, event) {
+        match press.shard.accept(at(self.now), press.shard.permit().expect("it leads"), press.stream, event) {
             Ok(Accepted::Kept { .. }) => {}
             Err(Refusal::Full { .. }) => return Ok(()),
             other => return Err(format!("an event is {other:?}")),

@@ -1,7 +1,7 @@
 //! What publishers and subscribers say to a leader.
 
 use bodkin_broker::{
-    Accepted, Epoch, Input, Instant, Overflow, Publication, Refusal, Sequence, StreamId, StreamIdentity, SubscriptionKey, TopicId,
+    Accepted, Epoch, Input, Instant, Overflow, Publication, Refusal, Sequence, SlotId, StreamId, StreamIdentity, SubscriptionKey, TopicId,
     wire::{ClientFrame, EventHeader, RefusalReason, Watermarks},
 };
 
@@ -20,6 +20,9 @@ impl Leader {
         let EventHeader { incarnation, sequence, created_utc_ns, epoch, flags, .. } = *header;
         let identity = StreamIdentity { topic: TopicId(u64::from(topic)), publisher: id_of(publisher), incarnation };
         let name = &here.workload.topics[usize::from(topic)].name;
+        let Ok(permit) = self.shard.permit() else {
+            return self.refuse(from, sequence, RefusalReason::NotLeading, 0, name, effects);
+        };
         let stream = match self.open(identity) {
             Some(stream) => stream,
             None => return self.refuse(from, sequence, RefusalReason::Limit, 0, name, effects),
@@ -27,14 +30,11 @@ impl Leader {
         let created = i128::from(created_utc_ns) - here.clock.utc_minus_local_ns(here.now);
         let created = Instant::from_nanos(u64::try_from(created).unwrap_or(0));
         let publication = Publication { epoch, sequence, created, is_resent: flags.resend, has_wrong_clock: false };
-        let accepted = self.shard.accept(here.reading, stream, publication);
+        let accepted = self.shard.accept(here.reading, permit, stream, publication);
         match accepted {
             Ok(Accepted::Kept { slot, is_excess }) => {
                 effects.facts.push(Fact::Acts { node: here.node, action: "accepts" });
-                if self.payloads.len() <= slot.index() {
-                    self.payloads.resize(slot.index() + 1, 0);
-                }
-                self.payloads[slot.index()] = payload;
+                self.keep_payload(slot, payload);
                 if is_excess {
                     effects.facts.push(Fact::Excess { stream: name_of(identity), sequence: sequence.0 });
                 }
@@ -54,7 +54,15 @@ impl Leader {
     }
 
     fn open(&mut self, identity: StreamIdentity) -> Option<StreamId> {
-        self.shard.open_stream(identity).ok()
+        let permit = self.shard.permit().ok()?;
+        self.shard.open_stream(&permit, identity).ok()
+    }
+
+    pub(super) fn keep_payload(&mut self, slot: SlotId, payload: u64) {
+        if self.payloads.len() <= slot.index() {
+            self.payloads.resize(slot.index() + 1, 0);
+        }
+        self.payloads[slot.index()] = payload;
     }
 
     fn refuse(&self, to: ProcessId, sequence: Sequence, reason: RefusalReason, retry_after_ns: u64, topic: &str, effects: &mut Effects) {
@@ -158,7 +166,8 @@ mod tests {
         let partner = roster::node(Node::Second);
         let here = Here { now, reading: clock.reading(now), clock: &clock, workload: &workload, node: Node::First, partner };
         let mut effects = Effects::default();
-        let mut leader = Leader::cold(here, Incarnation(1), &BTreeSet::new(), &mut effects);
+        let mut leader = Leader::prepared(here, &BTreeSet::new(), &mut effects).takes_over(None);
+        leader.take_over(here);
         leader.lead(here, Epoch(3), Instant::NEVER, &[], &mut effects);
         let (topic, publisher) = (&workload.topics[0], workload.topics[0].publishers[0]);
         // 0: who says it knows of no leader yet.

@@ -1,7 +1,7 @@
 //! The pieces of a leader's work, and what becomes of its shard's outputs.
 
 use bodkin_broker::{
-    BackupStanding, EventId, Input, Instant, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
+    BackupStanding, EventId, Input, Instant, Numberer, Output, StreamIdentity, SubscriptionKey, TopicId, Wanted, Work,
     wire::{ClientFrame, EventHeader, Flags, LinkFrame, Position, Replication},
 };
 
@@ -54,7 +54,7 @@ impl Leader {
         let epoch = self.epoch;
         let utc_ns = |created: Instant| u64::try_from(i128::from(created.nanos()) + here.clock.utc_minus_local_ns(here.now)).unwrap_or(0);
         match work {
-            Work::Dispatch { slot, event, created, .. } => {
+            Work::Dispatch { slot, stream, event, created, .. } => {
                 self.is_in_batch = false;
                 effects.facts.push(Fact::Acts { node: here.node, action: "dispatches" });
                 let header = EventHeader {
@@ -73,6 +73,7 @@ impl Leader {
                     let receiver = *self.shard.receiver(*key).expect("who is delivered to is there");
                     effects.sends.push((receiver, packet.clone()));
                 }
+                self.answer_dispatched(slot, stream, event, effects);
                 spec(event.topic).dispatch_cost.get().unsigned_abs()
             }
             Work::Replicate { slot, position, number, event, created } => {
@@ -139,11 +140,17 @@ impl Leader {
             Output::Covered { stream, through } => {
                 let Some(StreamIdentity { publisher, incarnation, topic }) = self.shard.identity(stream) else { return };
                 effects.facts.push(Fact::Acts { node: here.node, action: "covers" });
+                if incarnation.numberer() == Numberer::Node {
+                    return self.answer_covered(stream, through, effects);
+                }
                 let frame = ClientFrame::Covered { epoch, incarnation, through, topic: &here.workload.topics[topic.0 as usize].name };
                 effects.sends.push((Process::Publisher(number_of(publisher)).id(), command_packet(&frame)));
             }
-            Output::Shed { stream, sequence, .. } => {
+            Output::Shed { stream, sequence, slot, .. } => {
                 let Some(identity) = self.shard.identity(stream) else { return };
+                if identity.incarnation.numberer() == Numberer::Node {
+                    return self.refuse_dropped(slot, effects);
+                }
                 effects.facts.push(Fact::Shed { stream: name_of(identity), sequence: sequence.0 });
             }
             Output::TellLast { subscription, event } => {

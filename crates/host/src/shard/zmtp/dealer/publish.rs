@@ -10,7 +10,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Incarnation, Input, Instant, PublisherId, Refusal, Sequence, StreamId, StreamIdentity, Terms, TopicId,
+    Accepted, Incarnation, Input, Instant, LeaderPermit, PublisherId, Refusal, Sequence, StreamId, StreamIdentity, Terms, TopicId,
     wire::{ClientFrame, EventHeader},
 };
 use bodkin_store::event_log::Position;
@@ -144,24 +144,26 @@ impl Shard {
     /// Offers the broker an event of a real-time topic.
     pub(in crate::shard) fn accept_numbered(
         &mut self,
+        permit: LeaderPermit,
         stream: StreamIdentity,
         numbered: &Numbered,
         terms: &Terms,
     ) -> Result<Accepted, NotTaken> {
         self.endpoint.runs.admit(stream).map_err(later_run)?;
-        let id = self.broker.open_stream(stream).map_err(|_| NotTaken::too_many_publishers(terms))?;
+        let id = self.broker.open_stream(&permit, stream)?;
         if self.endpoint.runs.heard(stream, numbered.link) {
             self.endpoint.links[numbered.link.slot].publishes(Urgency::within(terms.dispatch_within_ns));
         }
         let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, has_wrong_clock, .. } = *numbered;
         let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend, has_wrong_clock };
-        self.broker.accept(self.clock.broker(), id, event).map_err(NotTaken::Broker)
+        self.broker.accept(self.clock.broker(), permit, id, event).map_err(NotTaken::Broker)
     }
 
     /// Delivers an event of a best-effort topic, if it was not delivered before. It is covered when it is in the queues and in the log, of a durable event type on the
     /// disk: nothing of it is kept, so nothing more will become of it.
     pub(in crate::shard) fn deliver_numbered(
         &mut self,
+        permit: LeaderPermit,
         snapshot: &Snapshot,
         publication: &Authorized<Publication<'_>>,
         numbered: &Numbered,
@@ -177,7 +179,7 @@ impl Shard {
                 return Ok(Published::Known);
             }
         }
-        let position = self.deliver(snapshot, publication, None)?;
+        let position = self.deliver(permit, snapshot, publication, None)?;
         let topic = self.broker.topic_id(&self.scratch.event_type).expect("an event was delivered on it");
         let stream = numbered.stream(topic, publisher);
         self.endpoint.runs.heard(stream, numbered.link);
@@ -216,8 +218,10 @@ impl Shard {
     /// A publisher sends again what it keeps of a topic. Of a best-effort topic nothing is kept here, and each event is known or new.
     pub(super) fn resume_run(&mut self, slot: usize, topic: &str, incarnation: Incarnation, from: Sequence, to: Sequence) {
         let Some(stream) = self.real_time_stream(slot, topic, incarnation) else { return };
+        // A publisher resumes again at the next leader.
+        let Ok(permit) = self.leader_permit() else { return };
         // Whether there is room for its stream its next event is told.
-        let Ok(id) = self.broker.open_stream(stream) else { return };
+        let Ok(id) = self.broker.open_stream(&permit, stream) else { return };
         let link = self.dealer_key(slot);
         if self.endpoint.runs.heard(stream, link) {
             let within = self.broker.terms_of(stream.topic).and_then(|terms| terms.dispatch_within_ns);

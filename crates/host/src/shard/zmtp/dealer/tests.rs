@@ -244,12 +244,12 @@ fn what_comes_when_a_subscriber_is_not_waited_for_any_more_is_told_when_it_is_ba
     scene.leads();
     let topic = scene.shard.broker.topic_id("T").unwrap();
     let identity = bodkin_broker::StreamIdentity { topic, publisher: bodkin_broker::PublisherId(1), incarnation: Incarnation(1) };
-    let stream = scene.shard.broker.open_stream(identity).unwrap();
+    let stream = scene.shard.broker.open_stream(&scene.shard.broker.permit().unwrap(), identity).unwrap();
     let publish = |scene: &mut Scene, sequence| {
         let created = scene.shard.clock.broker();
         let sequence = bodkin_broker::Sequence(sequence);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
-        scene.shard.broker.accept(created, stream, event).unwrap();
+        scene.shard.broker.accept(created, scene.shard.broker.permit().unwrap(), stream, event).unwrap();
     };
     let waited_for = scene.shard.broker.subscriptions_of(topic)[0];
     scene.shard.no_more_required(waited_for, 5);

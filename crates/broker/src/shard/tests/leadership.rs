@@ -1,0 +1,108 @@
+//! Who may accept events, in which numbers, and whose the slots of a topic are.
+
+use super::*;
+use crate::{Backup, Promotion};
+
+fn authority(epoch: u64) -> Authority {
+    Authority { epoch: Epoch(epoch), until: Instant::NEVER }
+}
+
+fn follower() -> Driven {
+    let mut driven = Driven { shard: Shard::follower(LIMITS), now: 1_000, outputs: Vec::new() };
+    driven.shard.admit("A", TERMS).unwrap();
+    driven
+}
+
+fn identity(publisher: u64, incarnation: Incarnation) -> StreamIdentity {
+    StreamIdentity { topic: TopicId(0), publisher: PublisherId(publisher), incarnation }
+}
+
+#[test]
+fn follower_issues_no_permit_before_takeover() {
+    let mut driven = follower();
+    assert_eq!(driven.shard.permit().err(), Some(Refusal::NotLeading));
+    // The vote alone is not enough: the events of the leader before are not here yet.
+    driven.step(Input::Authority(authority(2)));
+    assert_eq!(driven.shard.permit().err(), Some(Refusal::NotLeading));
+    let promotion = Promotion { authority: authority(2), redirect: Duration::ZERO };
+    Backup::new().promote(at(driven.now), promotion, &mut driven.shard);
+    assert!(driven.shard.permit().is_ok());
+}
+
+#[test]
+fn cold_takeover_issues_permits() {
+    let mut driven = follower();
+    driven.shard.take_over_nothing();
+    let permit = driven.shard.permit().unwrap();
+    let published = driven.shard.publish(at(driven.now), permit, "B", PublisherId(1), &mut |_, _| Wanted::No, &mut Vec::new());
+    assert_eq!(published, Err(ShardError::NotLeading), "it has no lease yet");
+    driven.leads(2);
+    assert_eq!(driven.publish_best_effort("B", 1).sequence, Sequence(1));
+}
+
+#[test]
+fn permit_of_an_earlier_epoch_is_refused() {
+    let mut driven = follower();
+    driven.shard.take_over_nothing();
+    driven.leads(2);
+    let (stream, permit) = (driven.stream(0, 1), driven.shard.permit().unwrap());
+    driven.leads(4);
+    let publication =
+        Publication { epoch: Epoch::NONE, sequence: Sequence(1), created: at(driven.now), is_resent: false, has_wrong_clock: false };
+    assert_eq!(driven.shard.accept(at(driven.now), permit, stream, publication), Err(Refusal::NotLeading));
+}
+
+#[test]
+fn each_epoch_numbers_in_a_greater_incarnation() {
+    let mut driven = follower();
+    driven.shard.take_over_nothing();
+    driven.leads(1);
+    let first = [driven.publish_best_effort("B", 1), driven.publish_best_effort("B", 1)];
+    driven.fenced(1);
+    driven.leads(3);
+    let next = driven.publish_best_effort("B", 1);
+    assert!(next.incarnation > first[1].incarnation, "{next} after {}", first[1]);
+    assert_eq!((first[1].sequence, next.sequence), (Sequence(2), Sequence(1)), "every incarnation begins with 1");
+    assert_eq!(driven.shard.topics().map(|topic| topic.published).collect::<Vec<_>>(), [0, 3], "the count of events goes on");
+    // The other node started long before; only its epoch counts.
+    let mut other = follower();
+    other.shard.take_over_nothing();
+    other.leads(4);
+    assert!(other.publish_best_effort("B", 1).incarnation > next.incarnation);
+}
+
+#[test]
+fn newer_run_takes_slot_of_its_publisher() {
+    let mut driven = Driven::new(&[Terms { streams_max: 2, ..TERMS }]);
+    let key = driven.subscribe(0, 1_000);
+    let open = |driven: &mut Driven, publisher, incarnation| {
+        let permit = driven.shard.permit().unwrap();
+        driven.shard.open_stream(&permit, identity(publisher, incarnation))
+    };
+    // The required subscriber acknowledges nothing, so that no run ends.
+    for epoch in 1..=RUNS_PER_PUBLISHER_MAX as u64 {
+        let stream = open(&mut driven, 1, Incarnation::of_epoch(Epoch(epoch))).unwrap();
+        driven.publish(stream, 1).unwrap();
+        driven.work();
+    }
+    assert_eq!(open(&mut driven, 1, Incarnation::of_epoch(Epoch(99))), Err(ShardError::Runs(8)));
+    let second = open(&mut driven, 2, Incarnation(5)).unwrap();
+    driven.publish(second, 1).unwrap();
+    assert_eq!(open(&mut driven, 3, Incarnation(5)), Err(ShardError::Publishers(2)));
+    let oldest = driven.shard.stream(&identity(1, Incarnation::of_epoch(Epoch(1)))).unwrap();
+    driven.delivered(key, oldest, 1);
+    driven.told();
+    assert!(open(&mut driven, 1, Incarnation::of_epoch(Epoch(99))).is_ok(), "the oldest run has ended");
+}
+
+#[test]
+fn runs_of_publisher_and_node_are_not_ordered() {
+    let mut driven = Driven::new(&[TERMS]);
+    let by_client = driven.stream_of(0, 1, 1_800_000_000_000_000_000);
+    driven.publish(by_client, 1).unwrap();
+    let permit = driven.shard.permit().unwrap();
+    driven.shard.open_stream(&permit, identity(1, Incarnation::of_epoch(Epoch(2)))).unwrap();
+    driven.work();
+    driven.told();
+    assert!(matches!(driven.publish(by_client, 2), Ok(Accepted::Kept { .. })), "its client still publishes");
+}
