@@ -88,6 +88,18 @@ impl Streams {
         self.by_topic.get(topic.index()).map_or(&[], |streams| &**streams)
     }
 
+    /// Returns the open streams of the same publisher's runs on the same topic: the earlier ones and the later ones, each in the order of their
+    /// incarnations.
+    pub fn other_runs(&self, index: u32) -> (&[u32], &[u32]) {
+        let identity = self.at(index).identity;
+        let at = self.place(&identity).expect("an open stream is in its topic's list");
+        let is_other = |index: &u32| !self.at(*index).identity.is_run_of_same(&identity);
+        let streams = self.of(identity.topic);
+        let first = streams[..at].iter().rposition(is_other).map_or(0, |other| other + 1);
+        let end = streams[at..].iter().position(is_other).map_or(streams.len(), |other| at + other);
+        (&streams[first..at], &streams[at + 1..end])
+    }
+
     /// Where the list of its topic has a stream, or would have it.
     fn place(&self, identity: &StreamIdentity) -> Result<usize, usize> {
         self.of(identity.topic).binary_search_by_key(identity, |index| self.streams[*index as usize].identity)

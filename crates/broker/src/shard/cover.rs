@@ -225,6 +225,7 @@ impl<R> Shard<R> {
         if self.silences.remove(index) {
             self.tell_last(index, outputs);
         }
+        self.catch_up_later_runs(index);
         let stream = self.streams.close(index);
         outputs.push(Output::Closed { stream, number });
     }

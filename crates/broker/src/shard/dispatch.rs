@@ -172,7 +172,7 @@ impl<R> Shard<R> {
     fn bring(&mut self, now: Instant, index: u32, offer: &mut Offer<'_, R>, outputs: &mut Vec<Output>) -> Option<Work> {
         for at in 0..self.streams.at(index).readers.len() {
             let Reader { subscription: key, is_behind, .. } = self.streams.at(index).readers[at];
-            if !is_behind {
+            if !is_behind || self.misses_earlier_run(index, key) {
                 continue;
             }
             while self.can_take(key) {
@@ -180,6 +180,7 @@ impl<R> Shard<R> {
                 if slot == NONE {
                     self.streams.at_mut(index).readers[at].is_behind = false;
                     self.tell_last_to(index, key, outputs);
+                    self.catch_up_later_runs(index);
                     break;
                 }
                 let slot = self.streams.slots.id(slot);
@@ -207,6 +208,21 @@ impl<R> Shard<R> {
             }
         }
         None
+    }
+
+    /// Returns true if a reader misses events of an earlier run of the publisher. Those go first: a subscriber remembers two runs of a publisher, and
+    /// ignores events of a run before them.
+    pub(super) fn misses_earlier_run(&self, index: u32, key: SubscriptionKey) -> bool {
+        let (earlier, _) = self.streams.other_runs(index);
+        let misses = |reader: &Reader| reader.subscription == key && reader.is_behind;
+        earlier.iter().any(|run| self.streams.at(*run).readers.iter().any(misses))
+    }
+
+    /// Queues the publisher's later runs, whose events waited for this run's.
+    pub(super) fn catch_up_later_runs(&mut self, index: u32) {
+        for at in 0..self.streams.other_runs(index).1.len() {
+            self.catch_up_stream(self.streams.other_runs(index).1[at]);
+        }
     }
 
     fn can_take(&self, key: SubscriptionKey) -> bool {

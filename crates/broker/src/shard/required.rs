@@ -66,6 +66,10 @@ impl<R> Shard<R> {
         let required = subscriptions.filter_map(|key| Some((key, self.subscriptions.get(key)?.required?)));
         required
             .for_each(|(key, Required { only_keeps, .. })| stream.readers.push(Reader { only_keeps, ..Reader::new(key, stream.released) }));
+        for at in 0..self.streams.at(index).readers.len() {
+            let is_behind = self.misses_earlier_run(index, self.streams.at(index).readers[at].subscription);
+            self.streams.at_mut(index).readers[at].is_behind = is_behind;
+        }
     }
 
     /// A required subscription has a session, and says what it has, if it does; what it has not is brought to it. The queue of a session that goes on is what it

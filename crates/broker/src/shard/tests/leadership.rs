@@ -106,3 +106,51 @@ fn runs_of_publisher_and_node_are_not_ordered() {
     driven.told();
     assert!(matches!(driven.publish(by_client, 2), Ok(Accepted::Kept { .. })), "its client still publishes");
 }
+
+/// The deliveries put out since the last look, as run and sequence.
+fn delivered(driven: &mut Driven) -> Vec<(u64, u64)> {
+    let outputs = std::mem::take(&mut driven.outputs);
+    let run_of = |event: EventId| (event.incarnation.0, event.sequence.0);
+    outputs.iter().filter_map(|output| if let Output::Deliver { event, .. } = output { Some(run_of(*event)) } else { None }).collect()
+}
+
+#[test]
+fn returning_subscriber_receives_runs_in_order() {
+    let mut driven = Driven::new(&[]);
+    driven.shard = Shard::new(Incarnation(7), ShardLimits { queue_bytes_max: 100, ..LIMITS });
+    driven.shard.admit("A", roomy()).unwrap();
+    let key = driven.subscribe(0, 1_000_000);
+    driven.step(Input::Detached { subscription: key });
+    for run in 1..=3 {
+        let stream = driven.stream_of(0, 1, run);
+        driven.publish(stream, 1).unwrap();
+        driven.publish(stream, 2).unwrap();
+        driven.work();
+    }
+    driven.outputs.clear();
+    driven.attach(key, 0);
+    // The newest run goes on while the subscriber still receives the oldest.
+    driven.next();
+    let newest = driven.stream_of(0, 1, 4);
+    driven.publish(newest, 1).unwrap();
+    driven.work();
+    // A subscriber remembers two runs of a publisher: it would take a third one's events for those of a run that is over.
+    assert_eq!(delivered(&mut driven), [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1)]);
+}
+
+#[test]
+fn newer_run_is_brought_when_the_older_closes() {
+    let mut driven = Driven::new(&[roomy()]);
+    let key = driven.subscribe(0, 1_000_000);
+    driven.step(Input::Detached { subscription: key });
+    for run in 1..=2 {
+        let stream = driven.stream_of(0, 1, run);
+        driven.publish(stream, 1).unwrap();
+        driven.work();
+    }
+    driven.outputs.clear();
+    // It has the event of the first run, and says so.
+    driven.attach(key, 1);
+    driven.work();
+    assert_eq!(delivered(&mut driven), [(2, 1)]);
+}
