@@ -67,6 +67,9 @@ use crate::{
 /// What the file of each copy of the database begins with.
 const COPY_FILE: &str = "bodkin.sqlite.copy-";
 
+/// Maximum `event_bytes_max` of a node of a pair. As JSON an octet takes up to six, and a frame of the replica channel, 1 MiB, holds the whole event.
+pub const EVENT_BYTES_MAX: usize = 128 * 1024;
+
 /// What a node of the pair is told.
 #[derive(Clone, Debug)]
 pub struct PairConfig {

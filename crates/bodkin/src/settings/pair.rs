@@ -15,7 +15,7 @@ use bodkin_broker::{
     topic::{LeaseTimes, Platform},
 };
 use bodkin_host::{
-    pair::{PROTOCOL, PairConfig},
+    pair::{EVENT_BYTES_MAX, PROTOCOL, PairConfig},
     realtime::Realtime,
 };
 
@@ -54,6 +54,12 @@ impl Settings {
             "backup" => Node::Second,
             other => bail!("--role is primary or backup, not {other:?}; --peer and --witness need one of them"),
         };
+        let event_bytes_max = self.event_bytes_max.expect(all);
+        if event_bytes_max > EVENT_BYTES_MAX {
+            bail!(
+                "event_bytes_max is {event_bytes_max}: a node of a pair replicates events of at most {EVENT_BYTES_MAX} bytes; state that or less"
+            );
+        }
         let mut others = Vec::new();
         if node == Node::First {
             if peer.is_empty() {
@@ -152,6 +158,23 @@ mod tests {
             let refused = of(failover, lease).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
         }
+    }
+
+    #[test]
+    fn pair_with_too_long_events_is_refused() {
+        let of = |role: &str, event_bytes_max| {
+            let settings = Settings {
+                role: Some(role.to_owned()),
+                peer: Some(if role.is_empty() { String::new() } else { "127.0.0.1:1".to_owned() }),
+                event_bytes_max: Some(event_bytes_max),
+                ..Settings::defaults()
+            };
+            settings.pair().map(|pair| pair.is_some()).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("primary", EVENT_BYTES_MAX), Ok(true));
+        assert_eq!(of("", EVENT_BYTES_MAX + 1), Ok(false), "a cloud by itself replicates nothing");
+        let refused = of("primary", EVENT_BYTES_MAX + 1).unwrap_err();
+        assert!(refused.contains("event_bytes_max is 131073") && refused.contains("at most 131072"), "{refused}");
     }
 
     #[test]

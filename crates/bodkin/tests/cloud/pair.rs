@@ -12,6 +12,7 @@ mod moves;
 pub mod nodes;
 mod secure;
 mod send_queue;
+mod unnumbered;
 mod versions;
 mod wishes;
 

@@ -213,6 +213,9 @@ impl<R> Shard<R> {
     /// Returns true if a reader misses events of an earlier run of the publisher. Those go first: a subscriber remembers two runs of a publisher, and
     /// ignores events of a run before them.
     pub(super) fn misses_earlier_run(&self, index: u32, key: SubscriptionKey) -> bool {
+        if self.streams.of(self.streams.at(index).identity.topic).len() == 1 {
+            return false;
+        }
         let (earlier, _) = self.streams.other_runs(index);
         let misses = |reader: &Reader| reader.subscription == key && reader.is_behind;
         earlier.iter().any(|run| self.streams.at(*run).readers.iter().any(misses))

@@ -3,7 +3,7 @@
 use super::{Accepted, LeaderPermit, Publication, Refusal, Shard, ShardError};
 use crate::{
     epoch::Epoch,
-    event::{PublisherId, Sequence, TopicId},
+    event::{Numberer, PublisherId, Sequence, TopicId},
     slot::SlotId,
     stream::{StreamId, StreamIdentity},
     time::Instant,
@@ -38,6 +38,12 @@ impl<R> Shard<R> {
         let event = Publication { epoch: Epoch::NONE, sequence: Sequence(last.0 + 1), created, is_resent: false, has_wrong_clock: false };
         let accepted = self.accept(now, permit, stream, event).map_err(|refusal| NextRefusal::Event(stream, refusal))?;
         Ok((stream, accepted))
+    }
+
+    /// Returns the open streams that nodes number, in no order. Nothing reports when the publisher of such a stream has gone.
+    pub fn unnumbered_streams(&self) -> impl Iterator<Item = StreamId> {
+        let is_by_node = |index: &u32| self.streams.at(*index).identity.incarnation.numberer() == Numberer::Node;
+        self.streams.open_streams().filter(is_by_node).map(|index| self.streams.id(index))
     }
 
     /// Returns true if the publisher of an event that has gone out may be told that it is safe. Otherwise only this node has an event that must not be

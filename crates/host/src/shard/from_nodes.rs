@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
-use bodkin_arrowhead::publication;
+use bodkin_arrowhead::{error::ArrowheadError, publication};
 use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Sequence, TopicId, Wanted};
 use bodkin_store::event_log::{EventLog, Origin};
 use tokio::sync::oneshot;
@@ -103,6 +103,12 @@ impl Shard {
                 None => return Ok(()),
             },
         };
+        if self.broker.terms_of(topic).is_some() {
+            let event_type = &self.scratch.event_type;
+            return Err(NotTaken::Rules(ArrowheadError::invalid_parameter(format!(
+                "{event_type} is a real-time topic at this node and best effort at the node of the event: declare it alike at all nodes."
+            ))));
+        }
         if event.missing > 0 {
             self.tell_missing(topic, event.missing);
         }

@@ -48,7 +48,8 @@ pub(super) struct Unsynced {
 impl Unsynced {
     /// Notes a record that the Backup is to have on its disk.
     pub(super) fn copy(&mut self, record: &Record<'_>) {
-        if self.batches.back().is_none_or(|(_, bytes)| bytes.len() >= BATCH_BYTES) {
+        // A frame of the pair takes a batch with one event of the greatest length, and no more.
+        if self.batches.back().is_none_or(|(_, bytes)| bytes.len() + record.event.len() >= BATCH_BYTES) {
             self.batches.push_back((record.position, Vec::new()));
         }
         batch::push(record, &mut self.batches.back_mut().expect("there is one").1);

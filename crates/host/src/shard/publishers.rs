@@ -42,6 +42,13 @@ impl Publishers {
 }
 
 impl Shard {
+    /// Counts the silence of publishers whose streams this node has taken over from now on: one that does not come back releases its slot.
+    pub(super) fn hear_inherited_publishers(&mut self) {
+        for stream in self.broker.unnumbered_streams() {
+            self.publishers.heard(stream, self.clock.now);
+        }
+    }
+
     /// Ends the streams of publishers that are gone, when nothing of them is left.
     pub(super) fn end_silent_streams(&mut self) {
         for stream in self.publishers.gone(self.clock.now) {

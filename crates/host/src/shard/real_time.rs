@@ -10,8 +10,8 @@ use std::{
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
-    Accepted, EventId, LeaderPermit, NextRefusal, OfferedEvent, PublisherId, Sequence, ShardError, ShedReason, SlotId, StreamId,
-    StreamIdentity, Terms, TopicId, Work,
+    Accepted, EventId, LeaderPermit, NextRefusal, OfferedEvent, PublisherId, ShardError, ShedReason, SlotId, StreamId, StreamIdentity,
+    Terms, TopicId, Work,
     timing::{Nanos, Wish},
     topic::Coverage,
 };

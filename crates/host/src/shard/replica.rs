@@ -72,6 +72,7 @@ impl Shard {
                 // Publishers turn to this node meanwhile.
                 self.write_links(Turn::All);
                 self.end_following();
+                self.hear_inherited_publishers();
                 tracing::info!(%epoch, took_us = begun.elapsed().as_micros(), "clients are told that this node leads");
             }
             News::Fenced => {

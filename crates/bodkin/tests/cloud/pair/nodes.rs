@@ -276,6 +276,19 @@ impl Pair {
         Self { offsets: Some([held_offset(), held_offset()]), ..Self::with(keys, tables) }.begin()
     }
 
+    /// The same, with the Primary started before its Backup.
+    #[track_caller]
+    pub fn known_primary_first(keys: &str, tables: &str) -> (Self, Node, Node, Node) {
+        let mut pair = Self { offsets: Some([held_offset(), held_offset()]), ..Self::with(keys, tables) };
+        let witness = pair.witness();
+        pair.backup_address = Some(held_address());
+        let mut primary = pair.primary();
+        primary.served();
+        let backup = pair.backup();
+        primary.protected(true);
+        (pair, witness, backup, primary)
+    }
+
     /// Where the brokers speak ZMTP, if their ports are known.
     pub fn zmtp_addresses(&self) -> (SocketAddr, SocketAddr) {
         let [first, second] = self

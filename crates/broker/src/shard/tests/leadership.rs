@@ -154,3 +154,17 @@ fn newer_run_is_brought_when_the_older_closes() {
     driven.work();
     assert_eq!(delivered(&mut driven), [(2, 1)]);
 }
+
+#[test]
+fn inherited_streams_of_silent_publishers_are_known() {
+    let mut backup = Backup::new();
+    backup.admit("A", TERMS, LIMITS.topics_max).unwrap();
+    backup.begin_snapshot(Position(0), &mut Vec::new());
+    for (number, incarnation) in [(1, Incarnation(5)), (2, Incarnation::of_epoch(Epoch(1)))] {
+        backup.open_stream(StreamNumber(number), "A", PublisherId(u64::from(number)), incarnation).unwrap();
+    }
+    let mut driven = follower();
+    backup.promote(at(driven.now), Promotion { authority: authority(2), redirect: Duration::ZERO }, &mut driven.shard);
+    let publishers = driven.shard.unnumbered_streams().map(|stream| driven.shard.identity(stream).unwrap().publisher);
+    assert_eq!(publishers.collect::<Vec<_>>(), [PublisherId(2)]);
+}
