@@ -2,12 +2,15 @@
 //!
 //! And `cargo xtask reference`, which writes `docs/reference` anew; `cargo xtask sbom`, which prints what is inside the binary; `cargo xtask notices`, which prints the licences of that.
 //!
+//! And `cargo xtask mutants [WORDS]`, which breaks each promise-keeping line in turn and simulates until a promise breaks.
+//!
 //! Each check is a pure function from what was read to the violations it found; only `workspace` and `tree::read` touch
 //! the machine. `./x test` runs all three.
 
 mod imports;
 mod licence;
 mod links;
+mod mutants;
 mod notices;
 mod sbom;
 mod tree;
@@ -19,7 +22,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use workspace::Workspace;
 
-const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom|notices";
+const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom|notices|mutants [WORDS]";
 
 /// Exit code of a call that names no check.
 const EXIT_USAGE: u8 = 2;
@@ -35,6 +38,8 @@ fn main() -> Result<ExitCode> {
             let lost = links::violations(&files, |path| root.join(path).exists());
             tree::violations(&files).into_iter().chain(lost).collect()
         }
+        ["mutants"] => mutants::survivors(root, "")?,
+        ["mutants", filter] => mutants::survivors(root, filter)?,
         ["reference"] => return reference(root),
         ["sbom"] => {
             println!("{:#}", sbom(root)?);

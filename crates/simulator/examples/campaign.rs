@@ -1,0 +1,28 @@
+//! Simulates whole clouds from a seed on until a promise is broken: `campaign CLOUDS [SEED]`. Exits with 1 at the first violation, and names its seed.
+
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a program, not part of the machines")]
+
+use std::{ops::ControlFlow, process::ExitCode};
+
+use bodkin_simulator::Campaign;
+
+fn main() -> ExitCode {
+    let mut numbers = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
+    let (Some(Ok(clouds)), seed) = (numbers.next(), numbers.next().unwrap_or(Ok(1))) else {
+        eprintln!("usage: campaign CLOUDS [SEED]");
+        return ExitCode::from(2);
+    };
+    let Ok(seed) = seed else {
+        eprintln!("the seed is a whole number");
+        return ExitCode::from(2);
+    };
+    let mut campaign = Campaign::new(seed);
+    for _ in 0..clouds {
+        if let ControlFlow::Break(failure) = campaign.simulate() {
+            println!("seed {}: {}", failure.seed, failure.violation);
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{clouds} clouds kept every promise");
+    ExitCode::SUCCESS
+}

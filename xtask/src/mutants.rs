@@ -1,0 +1,163 @@
+//! Mutants of the promise-keeping lines: each is applied to a copy of the tree, and the simulator has to find a seed that breaks a promise.
+//!
+//! `crates/simulator/mutants.txt` lists them. A mutant that survives is a fault of the simulator.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The list, from the root of the workspace.
+pub const LIST: &str = "crates/simulator/mutants.txt";
+const SOURCES: &str = "crates/broker/src";
+/// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
+const CLOUDS: u32 = 200;
+/// A mutant that simulates for longer hangs, which counts as found.
+const RUN_MAX: Duration = Duration::from_secs(600);
+
+/// One change that must break a promise.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// The file, below [`SOURCES`].
+    path: String,
+    /// What breaks.
+    what: String,
+    before: String,
+    after: String,
+}
+
+/// Reads the list.
+///
+/// # Errors
+/// Returns the line that is neither a comment, a head (`@ FILE WHAT`), nor a line of a change.
+pub fn parse(text: &str) -> Result<Vec<Mutant>> {
+    let mut mutants: Vec<Mutant> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(head) = line.strip_prefix("@ ") {
+            let (path, what) = head.split_once(' ').with_context(|| format!("a file and what breaks are expected: {line}"))?;
+            let (path, what) = (path.to_owned(), what.to_owned());
+            mutants.push(Mutant { path, what, before: String::new(), after: String::new() });
+            continue;
+        }
+        let mutant = mutants.last_mut().with_context(|| format!("a head is expected first: {line}"))?;
+        let (text, line) = match line.split_at_checked(1) {
+            Some(("-", line)) => (&mut mutant.before, line),
+            Some(("+", line)) => (&mut mutant.after, line),
+            _ => bail!("a change begins with - or +: {line}"),
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+    Ok(mutants)
+}
+
+impl Mutant {
+    /// Returns a file's text with the change.
+    fn applied(&self, text: &str) -> Result<String> {
+        let found = text.matches(&self.before).count();
+        ensure!(found == 1, "{}: {:?} is there {found} times, and once is expected: {}", self.path, self.before, self.what);
+        Ok(text.replacen(&self.before, &self.after, 1))
+    }
+}
+
+/// Applies each mutant whose description contains `filter` and simulates; returns those that survive.
+pub fn survivors(root: &Path, filter: &str) -> Result<Vec<String>> {
+    let mutants = parse(&fs::read_to_string(root.join(LIST))?)?;
+    let tree = root.join("target/mutants/tree");
+    copy(root, &tree)?;
+    let mut survivors = Vec::new();
+    for mutant in mutants.iter().filter(|mutant| mutant.what.contains(filter)) {
+        let path = tree.join(SOURCES).join(&mutant.path);
+        let original = fs::read_to_string(&path).with_context(|| mutant.path.clone())?;
+        fs::write(&path, mutant.applied(&original)?)?;
+        let found = simulate(root, &tree);
+        fs::write(&path, original)?;
+        match found.with_context(|| mutant.what.clone())? {
+            Some(how) => println!("found     {}: {how}", mutant.what),
+            None => {
+                println!("SURVIVED  {}", mutant.what);
+                survivors.push(mutant.what.clone());
+            }
+        }
+    }
+    Ok(survivors)
+}
+
+/// Copies what git knows of the tree, as it is on the disk.
+fn copy(root: &Path, tree: &Path) -> Result<()> {
+    if tree.exists() {
+        fs::remove_dir_all(tree)?;
+    }
+    let listed =
+        Command::new("git").args(["ls-files", "-z", "--", "Cargo.toml", "Cargo.lock", "crates", "xtask"]).current_dir(root).output()?;
+    ensure!(listed.status.success(), "git does not list the tree");
+    for name in String::from_utf8(listed.stdout)?.split('\0').filter(|name| !name.is_empty()) {
+        let to = tree.join(name);
+        fs::create_dir_all(to.parent().context("a file is in a directory")?)?;
+        fs::copy(root.join(name), to).with_context(|| name.to_owned())?;
+    }
+    Ok(())
+}
+
+/// Simulates clouds of the tree; returns how the mutant was found, if it was.
+fn simulate(root: &Path, tree: &Path) -> Result<Option<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target = root.join("target/mutants/build");
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--locked", "--release", "--package", "bodkin-simulator", "--example", "campaign"])
+        .current_dir(tree)
+        .env("CARGO_TARGET_DIR", &target)
+        .env("RUSTFLAGS", "-Awarnings")
+        .status()?;
+    ensure!(built.success(), "the mutant does not build");
+    let mut run = Command::new(target.join("release/examples/campaign"))
+        .arg(CLOUDS.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("the campaign starts")?;
+    let end = Instant::now() + RUN_MAX;
+    while run.try_wait()?.is_none() {
+        if Instant::now() >= end {
+            run.kill()?;
+            run.wait()?;
+            return Ok(Some(format!("it hangs for {RUN_MAX:?}")));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    let output = run.wait_with_output()?;
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    Ok((!output.status.success()).then(|| told.lines().find(|line| !line.is_empty()).unwrap_or("it ends without a word").to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_has_forty_mutants_that_apply() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
+        let mutants = parse(&fs::read_to_string(root.join(LIST)).expect("the list is there")).expect("it is a list");
+        assert!(mutants.len() >= 40, "{} mutants", mutants.len());
+        for mutant in mutants {
+            let text = fs::read_to_string(root.join(SOURCES).join(&mutant.path)).expect("its file is there");
+            assert_ne!(mutant.applied(&text).map_err(|error| error.to_string()), Ok(text));
+        }
+    }
+
+    #[test]
+    fn change_without_head_is_refused() {
+        assert!(parse("-old").is_err());
+        assert!(parse("@ file").is_err());
+        let whole = Mutant { path: "a.rs".into(), what: "x: y".into(), before: "  b\nc".into(), after: String::new() };
+        assert_eq!(parse("# note\n\n@ a.rs x: y\n-  b\n-c\n").unwrap(), [whole]);
+    }
+}
