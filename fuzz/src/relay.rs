@@ -6,7 +6,7 @@ use bodkin_relay::{
     Destination,
     native::{
         self, Assembly, FRAME_BYTES_MAX, Frame as NativeFrame, HEAD_BYTES, MESSAGE_BYTES_MAX,
-        hub::{Hub, HubLimits, Standing},
+        hub::{ClientId, Hub, HubLimits, Standing},
         read, write,
     },
     session::{Event, OUT_BYTES_STUCK, Receipt, Session},
@@ -77,7 +77,7 @@ fn session(mut session: Box<dyn Session>, greeting: &[u8], stream: &[u8]) {
 fn hub(stream: &[u8]) {
     let (mut hub, mut input, now) =
         (Hub::new(HubLimits { channels_max: 4, destinations_max: 4, ..HubLimits::default() }), Assembly::default(), Duration::ZERO);
-    let client = hub.connect(now);
+    let client = hub.connect(ClientId([1; 32]), "client", now).expect("it is the first one");
     input.put(&greeting());
     input.put(stream);
     while let Ok(Some(frame)) = input.next_frame() {
@@ -88,6 +88,7 @@ fn hub(stream: &[u8]) {
     assert!(out.starts_with(&greeting()) && out.len() <= OUT_BYTES_STUCK + MESSAGE_BYTES_MAX);
     hub.look(Duration::from_secs(3600));
     hub.disconnect(client, Duration::from_secs(3600));
+    while hub.work(Duration::from_secs(3600)) {}
     let counts = hub.counts();
     assert_eq!((counts.connections, counts.channels), (0, 0));
     assert!(counts.destinations <= 4);

@@ -9,19 +9,45 @@
 //!
 //! A queue holds what its senders had credit for, so that a listener who takes nothing holds up those who send to him, and nobody else.
 
+mod client;
+mod credit;
+mod ends;
 mod limits;
 mod passage;
 mod place;
+mod refusals;
+mod unique_queue;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
     time::Duration,
 };
 
-pub use self::limits::{HubCounts, HubLimits};
-use self::place::{End, Held, Kind, Place, PlaceId};
-use super::{Channel, Frame, Reason, Role, VERSIONS, agree, cost, write};
-use crate::{Destination, session::OUT_BYTES_STUCK};
+use self::{
+    client::Client,
+    place::{End, Place, PlaceId},
+    refusals::Refusals,
+    unique_queue::UniqueQueue,
+};
+pub use self::{
+    client::ClientId,
+    limits::{HubCounts, HubLimits},
+    refusals::{Limit, REFUSED_CLIENTS_MAX},
+};
+use super::{Channel, Frame, Reason, VERSIONS, agree, write};
+use crate::{
+    Destination,
+    session::{OUT_BYTES_MAX, OUT_BYTES_STUCK},
+};
+
+/// Steps after which a turn is over, so that the caller releases its lock around the hub. A step is a frame, an end, a message, or 4 KiB that are copied.
+pub const TURN_STEPS: u64 = 256;
+/// Steps of each kind of pending work in one turn.
+const KIND_STEPS: u64 = 64;
+/// Refused connections that are open at the same time, each to receive the reason; a further one is closed at once.
+const REFUSED_CONNECTIONS_MAX: usize = 64;
 
 /// A client's connection: a number that is used once.
 pub type ConnectionId = u64;
@@ -33,13 +59,20 @@ const STOPPING: &str = "the relay is stopping";
 /// A connected client.
 #[derive(Debug)]
 struct Connection {
+    client: ClientId,
+    /// The client's name.
+    name: Arc<str>,
+    /// True if it was refused, so that it counts for no limit.
+    is_refused: bool,
     is_greeted: bool,
     /// `None`: closed from here, and not yet from there.
     channels: BTreeMap<Channel, Option<EndId>>,
     /// What is to be written.
     out: Vec<u8>,
-    /// Where something waits for room in `out`: queues, and topics' listeners.
-    held: BTreeSet<PlaceId>,
+    /// Listeners for which something waits until `out` has room.
+    held: BTreeSet<EndId>,
+    /// The one of them that was served last: they take turns.
+    served: EndId,
     heard: Duration,
     /// Nothing is read any more, and behind what is to be written it is closed.
     is_ending: bool,
@@ -64,9 +97,32 @@ pub struct Hub {
     ends: BTreeMap<EndId, End>,
     places: BTreeMap<PlaceId, Place>,
     names: BTreeMap<Destination, PlaceId>,
+    clients: BTreeMap<ClientId, Client>,
+    refusals: Refusals,
+    /// Connections that were refused and are not closed yet.
+    refused_connections: usize,
     next: u64,
-    /// Senders whose credit is held back while there is too much in the relay.
-    withheld: BTreeSet<EndId>,
+    /// The time as of the last call.
+    now: Duration,
+    /// When [`Self::look`] was last called.
+    looked: Duration,
+    /// Work that was done since the start, and up to where it is part of the present turn.
+    steps: u64,
+    turn_end: u64,
+    /// Queues without listeners, by when they were used; an entry may be too old.
+    idle: BTreeSet<(Duration, PlaceId)>,
+    /// Clients with suspended senders.
+    suspended_clients: BTreeSet<ClientId>,
+    /// Pending work: queues with messages that may be delivered.
+    undelivered: UniqueQueue<PlaceId>,
+    /// Pending work: places with senders that may receive credit.
+    unfed: UniqueQueue<PlaceId>,
+    /// Pending work: clients with suspended senders that may continue.
+    resuming: UniqueQueue<ClientId>,
+    /// Pending work: removed queues.
+    removing: VecDeque<PlaceId>,
+    /// Pending work: channels of closed connections.
+    closing: VecDeque<BTreeMap<Channel, Option<EndId>>>,
     /// Connections that something was written for since it was last asked.
     woken: BTreeSet<ConnectionId>,
     counts: HubCounts,
@@ -82,8 +138,21 @@ impl Hub {
             ends: BTreeMap::new(),
             places: BTreeMap::new(),
             names: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            refusals: Refusals::default(),
+            refused_connections: 0,
             next: 0,
-            withheld: BTreeSet::new(),
+            now: Duration::ZERO,
+            looked: Duration::ZERO,
+            steps: 0,
+            turn_end: TURN_STEPS,
+            idle: BTreeSet::new(),
+            suspended_clients: BTreeSet::new(),
+            undelivered: UniqueQueue::default(),
+            unfed: UniqueQueue::default(),
+            resuming: UniqueQueue::default(),
+            removing: VecDeque::new(),
+            closing: VecDeque::new(),
             woken: BTreeSet::new(),
             counts: HubCounts::default(),
             is_stopping: false,
@@ -92,35 +161,117 @@ impl Hub {
 
     /// What is there, and what has happened.
     pub fn counts(&self) -> HubCounts {
-        HubCounts { connections: self.connections.len(), channels: self.ends.len(), destinations: self.places.len(), ..self.counts }
+        HubCounts {
+            connections: self.connections.len() - self.refused_connections,
+            clients: self.clients.len(),
+            clients_at_limit: self.refusals.recent(self.now),
+            clients_suspended: self.suspended_clients.len(),
+            channels: self.ends.len(),
+            destinations: self.places.len(),
+            ..self.counts
+        }
     }
 
-    /// A client has connected. One too many is to be told so and closed, like any that is ending.
-    pub fn connect(&mut self, now: Duration) -> ConnectionId {
-        let (id, is_one_too_many) = (self.number(), self.connections.len() >= self.limits.connections_max);
+    /// Returns how often each limit refused something to each client; see [`REFUSED_CLIENTS_MAX`].
+    pub fn refusals(&self) -> Vec<(Arc<str>, Limit, u64)> {
+        self.refusals.all()
+    }
+
+    /// Returns the refusals since the last call, for the log.
+    pub fn take_refusals(&mut self) -> BTreeMap<(Arc<str>, Limit), u64> {
+        self.refusals.take_unreported()
+    }
+
+    /// Begins a turn. Everything that is done until [`Self::is_turn_over`] is part of it.
+    pub fn begin_turn(&mut self) {
+        self.turn_end = self.steps + TURN_STEPS;
+    }
+
+    /// True if this turn has done [`TURN_STEPS`] steps, and the next task is to have its turn.
+    pub fn is_turn_over(&self) -> bool {
+        self.steps >= self.turn_end
+    }
+
+    /// Does pending work for about one turn. Returns true if some is left.
+    pub fn work(&mut self, now: Duration) -> bool {
+        self.now = now;
+        let kinds = [Self::deliver_next, Self::feed_next, Self::resume_next, Self::remove_next, Self::close_next, Self::expire_next];
+        for do_next in kinds {
+            let end = self.steps + KIND_STEPS;
+            while self.steps < end && do_next(self) {}
+        }
+        self.has_work()
+    }
+
+    /// True if [`Self::work`] is to be called.
+    pub fn has_work(&self) -> bool {
+        let is_idle = self.undelivered.is_empty()
+            && self.unfed.is_empty()
+            && self.resuming.is_empty()
+            && self.removing.is_empty()
+            && self.closing.is_empty();
+        !is_idle || self.next_expiry().is_some_and(|due| due <= self.looked)
+    }
+
+    /// Registers a client's connection; the name is for logs and metrics.
+    ///
+    /// A connection beyond a limit receives the reason, and is [`Standing::Ending`]. Returns `None` if too many such connections are still open: the
+    /// caller closes this one at once.
+    pub fn connect(&mut self, client_id: ClientId, name: &str, now: Duration) -> Option<ConnectionId> {
+        self.now = now;
+        let (id, name) = (self.number(), Arc::from(name));
+        let of_client = self.clients.get(&client_id).map_or(0, |client| client.connections);
+        let limit = if of_client >= self.limits.client_connections_max {
+            Some(Limit::ClientConnections)
+        } else {
+            (self.connections.len() - self.refused_connections >= self.limits.connections_max).then_some(Limit::Connections)
+        };
+        let is_refused = self.is_stopping || limit.is_some();
+        limit.filter(|_| !self.is_stopping).into_iter().for_each(|limit| self.record_refusal(&name, limit));
+        if is_refused && self.refused_connections >= REFUSED_CONNECTIONS_MAX {
+            return None;
+        }
         let connection = Connection {
+            client: client_id,
+            name: name.clone(),
+            is_refused,
             is_greeted: false,
             channels: BTreeMap::new(),
             out: Vec::new(),
             held: BTreeSet::new(),
+            served: 0,
             heard: now,
             is_ending: false,
         };
         self.connections.insert(id, connection);
+        if is_refused {
+            self.refused_connections += 1;
+        } else {
+            self.clients.entry(client_id).or_insert_with(|| Client::new(name)).connections += 1;
+        }
         if self.is_stopping {
             self.end(id, Reason::Stopping, STOPPING);
-        } else if is_one_too_many {
-            self.counts.refused_full += 1;
-            self.end(id, Reason::Full, "the relay has as many connections as it may have");
+        } else if let Some(limit) = limit {
+            self.end(id, Reason::Full, &limit.to_string());
         }
-        id
+        Some(id)
     }
 
-    /// A client is gone: what it was sent and has not read is lost.
+    /// A client is gone: what it was sent and has not read is lost. [`Self::work`] releases its channels, which count for the client until then.
     pub fn disconnect(&mut self, id: ConnectionId, now: Duration) {
-        if let Some(connection) = self.connections.remove(&id) {
-            connection.channels.into_values().flatten().for_each(|end| self.drop_end(end, now));
+        self.now = now;
+        let Some(connection) = self.connections.remove(&id) else { return };
+        if connection.is_refused {
+            self.refused_connections -= 1;
+            return;
         }
+        if let Some(client) = self.clients.get_mut(&connection.client) {
+            client.connections -= 1;
+        }
+        if !connection.channels.is_empty() {
+            self.closing.push_back(connection.channels);
+        }
+        self.forget_unused(connection.client);
     }
 
     /// Connections for which something is to be written, or which are to be closed; each is named once.
@@ -137,14 +288,26 @@ impl Hub {
         if is_ending {
             return Standing::Ending;
         }
-        for place in std::mem::take(&mut connection.held) {
-            self.deliver(place);
+        let stop = self.steps + TURN_STEPS;
+        while self.steps < stop {
+            let Some(connection) = self.connections.get_mut(&id).filter(|connection| connection.out.len() < OUT_BYTES_MAX) else { break };
+            let next = connection.held.range((Excluded(connection.served), Unbounded)).next().or(connection.held.first());
+            let Some(listener) = next.copied() else { break };
+            connection.held.remove(&listener);
+            connection.served = listener;
+            self.steps += 1;
+            self.serve(listener);
+        }
+        if self.connections.get(&id).is_some_and(|connection| !connection.held.is_empty() && connection.out.len() < OUT_BYTES_MAX) {
+            self.woken.insert(id);
         }
         Standing::Open
     }
 
     /// Takes a client's frame.
     pub fn receive(&mut self, id: ConnectionId, frame: Frame<'_>, now: Duration) {
+        self.now = now;
+        self.steps += 1;
         let Some(connection) = self.connections.get_mut(&id).filter(|connection| !connection.is_ending) else { return };
         if connection.out.len() > OUT_BYTES_STUCK {
             return self.fault(id, Reason::Full, "you make the relay answer, and do not read");
@@ -153,9 +316,9 @@ impl Hub {
             return self.greet(id, &frame);
         }
         match frame {
-            Frame::Open { channel, role, destination } => self.open(id, channel, role, destination, now),
-            Frame::Close { channel } => self.close(id, channel, now),
-            Frame::Message { channel, bytes } => self.message(id, channel, bytes, now),
+            Frame::Open { channel, role, destination } => self.open(id, channel, role, destination),
+            Frame::Close { channel } => self.close(id, channel),
+            Frame::Message { channel, bytes } => self.message(id, channel, bytes),
             Frame::Credit { channel, bytes } => self.credit(id, channel, bytes),
             Frame::Remove { destination: destination @ Destination::Queue(_) } => {
                 if let Some(place) = self.names.get(&destination).copied() {
@@ -183,21 +346,15 @@ impl Hub {
         }
     }
 
-    /// Ends who is silent, and removes queues that nobody uses.
+    /// Ends who is silent. Queues that nobody uses are removed by [`Self::work`].
     pub fn look(&mut self, now: Duration) {
-        let HubLimits { silence_max, queue_idle, .. } = self.limits;
+        (self.now, self.looked) = (now, now);
+        let silence_max = self.limits.silence_max;
         let silent = |connection: &Connection| !connection.is_ending && now >= connection.heard + silence_max;
         let silent: Vec<_> = self.connections.iter().filter(|(_, connection)| silent(connection)).map(|(id, _)| *id).collect();
         for id in silent {
             self.fault(id, Reason::Silent, "nothing was heard for too long");
         }
-        let is_idle = |place: &Place| !place.is_topic() && place.listeners.is_empty() && now >= place.used + queue_idle;
-        let idle: Vec<_> = self.places.iter().filter(|(_, place)| is_idle(place)).map(|(id, _)| *id).collect();
-        for place in idle {
-            self.counts.queues_expired += 1;
-            self.remove(place, "nobody has listened to the queue, or sent to it, for too long");
-        }
-        self.pay_withheld();
     }
 
     /// Tells every client that the relay stops, those that come from now on too.
@@ -212,6 +369,11 @@ impl Hub {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
+    }
+
+    fn record_refusal(&mut self, client: &Arc<str>, limit: Limit) {
+        self.counts.refused_full += 1;
+        self.refusals.record(client, limit, self.now);
     }
 
     fn write(&mut self, id: ConnectionId, frame: &Frame<'_>) {
@@ -242,116 +404,6 @@ impl Hub {
         }
     }
 
-    fn open(&mut self, id: ConnectionId, channel: Channel, role: Role, destination: Destination, now: Duration) {
-        let (channels_max, destinations_max) = (self.limits.channels_max, self.limits.destinations_max);
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.channels.contains_key(&channel) {
-            return self.fault(id, Reason::Channel, "the channel's number is in use");
-        }
-        // Those that were refused and are not closed from there count too.
-        if connection.channels.len() >= 2 * channels_max {
-            return self.fault(id, Reason::Full, "too many channels, and those that were refused are not closed");
-        }
-        let known = self.names.get(&destination).copied();
-        if connection.channels.len() >= channels_max {
-            return self.refuse(id, channel, Reason::Full, "the connection has as many channels as it may have");
-        }
-        if known.is_none() && self.places.len() >= destinations_max {
-            return self.refuse(id, channel, Reason::Full, "the relay has as many topics and queues as it may have");
-        }
-        let place_id = known.unwrap_or_else(|| {
-            self.next += 1;
-            self.names.insert(destination.clone(), self.next);
-            self.places.insert(self.next, Place::new(destination, now));
-            self.next
-        });
-        let end_id = self.number();
-        let place = self.places.get_mut(&place_id).expect("it was found or made");
-        place.used = now;
-        let kind = match role {
-            Role::Send => {
-                place.senders.insert(end_id);
-                place.hungry.push_back(end_id);
-                Kind::Sender { owed: 0 }
-            }
-            Role::Listen => {
-                place.listeners.push_back(end_id);
-                Kind::Listener { backlog: VecDeque::new(), backlog_bytes: 0 }
-            }
-        };
-        self.ends.insert(end_id, End { connection: id, channel, place: place_id, credit: 0, kind });
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.channels.insert(channel, Some(end_id));
-        }
-        self.feed(place_id);
-    }
-
-    /// Ends a channel from here, open or not.
-    fn refuse(&mut self, id: ConnectionId, channel: Channel, reason: Reason, words: &str) {
-        if reason == Reason::Full {
-            self.counts.refused_full += 1;
-        }
-        self.write(id, &Frame::Refused { channel, reason, words });
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.channels.insert(channel, None);
-        }
-    }
-
-    /// The client ends a channel, or confirms that it has ended.
-    fn close(&mut self, id: ConnectionId, channel: Channel, now: Duration) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        match connection.channels.remove(&channel) {
-            None => self.fault(id, Reason::Channel, "the channel's number is not in use"),
-            Some(None) => {}
-            Some(Some(end)) => {
-                self.drop_end(end, now);
-                self.write(id, &Frame::Close { channel });
-            }
-        }
-    }
-
-    /// The end of a channel goes; its place too, if nobody would miss that.
-    fn drop_end(&mut self, end_id: EndId, now: Duration) {
-        let Some(mut end) = self.ends.remove(&end_id) else { return };
-        self.withheld.remove(&end_id);
-        let Some(place) = self.places.get_mut(&end.place) else { return };
-        place.used = now;
-        match &end.kind {
-            Kind::Sender { .. } => {
-                end.set_credit(0, place);
-                place.senders.remove(&end_id);
-                place.hungry.retain(|hungry| *hungry != end_id);
-            }
-            Kind::Listener { backlog_bytes, .. } => {
-                self.counts.waiting_bytes -= backlog_bytes;
-                place.listeners.retain(|listener| *listener != end_id);
-            }
-        }
-        if place.is_forgotten() {
-            self.names.remove(&place.destination);
-            self.places.remove(&end.place);
-        } else {
-            self.deliver(end.place);
-            self.feed(end.place);
-        }
-        self.pay_withheld();
-    }
-
-    /// A queue goes with everything in it, and whoever uses it is told.
-    fn remove(&mut self, place_id: PlaceId, words: &str) {
-        let Some(place) = self.places.remove(&place_id) else { return };
-        self.names.remove(&place.destination);
-        self.counts.waiting_bytes -= place.bytes;
-        self.counts.messages_removed += place.messages.len() as u64;
-        for end_id in place.senders.into_iter().chain(place.listeners) {
-            self.withheld.remove(&end_id);
-            if let Some(end) = self.ends.remove(&end_id) {
-                self.refuse(end.connection, end.channel, Reason::Removed, words);
-            }
-        }
-        self.pay_withheld();
-    }
-
     /// The end of a client's channel; a number that is not in use is a fault. `None` too of one that was closed from here: the frame was on its way.
     fn end_of(&mut self, id: ConnectionId, channel: Channel) -> Option<EndId> {
         match self.connections.get(&id)?.channels.get(&channel) {
@@ -361,46 +413,6 @@ impl Hub {
                 None
             }
         }
-    }
-
-    fn message(&mut self, id: ConnectionId, channel: Channel, bytes: &[u8], now: Duration) {
-        let Some(end_id) = self.end_of(id, channel) else { return };
-        let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
-        if !matches!(end.kind, Kind::Sender { .. }) {
-            return self.fault(id, Reason::Channel, "the channel is one to listen");
-        }
-        if end.credit <= 0 {
-            return self.fault(id, Reason::NoCredit, "more was sent than there was credit for");
-        }
-        let (place_id, length) = (end.place, bytes.len() as u64);
-        let place = self.places.get_mut(&place_id).expect("an end has a place");
-        place.used = now;
-        end.set_credit(end.credit - i64::from(cost(bytes.len())), place);
-        self.counts.messages_in += 1;
-        self.counts.bytes_in += length;
-        if place.is_topic() {
-            self.publish(place_id, bytes);
-            return self.repay(end_id, cost(bytes.len()));
-        }
-        if self.counts.waiting_bytes + length > self.limits.bytes_max {
-            self.drop_end(end_id, now);
-            return self.refuse(id, channel, Reason::Full, "as many bytes wait in the relay as it may have");
-        }
-        self.counts.waiting_bytes += length;
-        place.bytes += length;
-        place.messages.push_back(Held { bytes: bytes.into(), payer: end_id });
-        self.deliver(place_id);
-    }
-
-    fn credit(&mut self, id: ConnectionId, channel: Channel, bytes: u32) {
-        let Some(end_id) = self.end_of(id, channel) else { return };
-        let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
-        if !matches!(end.kind, Kind::Listener { .. }) {
-            return self.fault(id, Reason::Channel, "the channel is one to send");
-        }
-        end.credit = end.credit.saturating_add(i64::from(bytes));
-        let place = end.place;
-        self.deliver(place);
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bodkin_arrowhead::common_name::CloudCommonName;
 use bodkin_relay::{
     Destination,
     native::{Frame, WINDOW_BYTES, write},
 };
-use bodkin_trust::base64;
+use bodkin_trust::{Authority, Profile, base64, tls};
 use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 use tokio::time::timeout;
 
@@ -18,6 +19,8 @@ use super::{
     *,
 };
 use crate::{async_channel::AsyncChannel, relay::Guests};
+
+mod quota;
 
 fn queue(name: &str) -> Destination {
     Destination::queue(name).unwrap()

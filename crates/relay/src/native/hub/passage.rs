@@ -1,177 +1,250 @@
-//! How messages pass: from senders into queues and backlogs, from there to listeners, and the credit back.
+//! How messages pass: from senders into queues and backlogs, from there to listeners.
+//!
+//! One call hands over a bounded number of messages and bytes. What is left continues in [`Hub::work`], or when the connection has room again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    Connection, ConnectionId, EndId, Hub,
-    place::{End, Kind, Place, PlaceId},
+    ClientId, ConnectionId, EndId, Hub, Limit,
+    place::{End, Held, Kind, Place, PlaceId},
 };
 use crate::{
-    native::{Frame, WINDOW_BYTES, cost, write},
+    native::{Channel, Frame, Reason, cost, write},
     session::OUT_BYTES_MAX,
 };
 
+/// Steps after which the deliveries of one place pause.
+const DELIVERY_STEPS: u64 = 64;
+/// Bytes that are copied to listeners while a message is published. For further listeners it is copied when their connections take their bytes.
+const PUBLISHED_BYTES_MAX: usize = OUT_BYTES_MAX;
+/// Bytes whose copying counts as a step.
+const STEP_BYTES: usize = 4096;
+
+/// Steps that copying a message counts as.
+fn copy_steps(length: usize) -> u64 {
+    1 + (length / STEP_BYTES) as u64
+}
+
 impl Hub {
-    /// Writes what can be written of a queue's messages, or of the backlogs of a topic's listeners.
-    pub(super) fn deliver(&mut self, place_id: PlaceId) {
-        let Some(place) = self.places.get_mut(&place_id) else { return };
+    pub(super) fn message(&mut self, id: ConnectionId, channel: Channel, bytes: &[u8]) {
+        let Some(end_id) = self.end_of(id, channel) else { return };
+        let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
+        if !matches!(end.kind, Kind::Sender { .. }) {
+            return self.fault(id, Reason::Channel, "the channel is one to listen");
+        }
+        if end.credit <= 0 {
+            return self.fault(id, Reason::NoCredit, "more was sent than there was credit for");
+        }
+        let (place_id, client_id, cost) = (end.place, end.client, cost(bytes.len()));
+        let place = self.places.get_mut(&place_id).expect("an end has a place");
+        if place.removed.is_some() {
+            return;
+        }
+        self.steps += copy_steps(bytes.len());
+        place.used = self.now;
+        end.set_credit(end.credit - i64::from(cost), place);
+        self.counts.messages_in += 1;
+        self.counts.bytes_in += bytes.len() as u64;
         if place.is_topic() {
-            let listeners: Vec<EndId> = place.listeners.iter().copied().collect();
-            return listeners.into_iter().for_each(|listener| self.catch_up(listener));
+            self.publish(place_id, bytes);
+            return self.repay(end_id, cost);
         }
-        let mut repaid: Vec<(EndId, u32)> = Vec::new();
-        while !place.messages.is_empty() {
-            let Some(listener) = able_listener(place, place_id, &self.ends, &mut self.connections) else { break };
-            let (Some(held), Some(end)) = (place.messages.pop_front(), self.ends.get_mut(&listener)) else { break };
-            let (length, cost) = (held.bytes.len() as u64, cost(held.bytes.len()));
-            end.credit -= i64::from(cost);
-            if let Some(connection) = self.connections.get_mut(&end.connection) {
-                write(&Frame::Message { channel: end.channel, bytes: &held.bytes }, &mut connection.out);
-                self.woken.insert(end.connection);
-            }
-            place.bytes -= length;
-            self.counts.waiting_bytes -= length;
-            self.counts.messages_out += 1;
-            self.counts.bytes_out += length;
-            repaid.push((held.payer, cost));
+        let limit = self.bytes_limit_reached(client_id, u64::from(cost));
+        if let Some(limit) = limit {
+            self.drop_end(end_id);
+            return self.refuse_full(id, channel, limit);
         }
-        let is_forgotten = place.is_forgotten();
-        if is_forgotten {
-            self.names.remove(&place.destination);
-            self.places.remove(&place_id);
-        }
-        if !repaid.is_empty() {
-            repaid.into_iter().for_each(|(payer, cost)| self.repay(payer, cost));
-            self.feed(place_id);
-            self.pay_withheld();
-        }
+        self.charge(client_id, u64::from(cost));
+        self.change_use(place_id, client_id, |uses| uses.messages += 1);
+        let place = self.places.get_mut(&place_id).expect("it is in use");
+        place.bytes += u64::from(cost);
+        place.messages.push_back(Held { bytes: bytes.into(), payer: end_id, client: client_id });
+        self.deliver(place_id);
     }
 
-    /// Gives a message to everybody who listens to a topic.
-    pub(super) fn publish(&mut self, place_id: PlaceId, bytes: &[u8]) {
-        let Some(place) = self.places.get(&place_id) else { return };
-        let listeners: Vec<EndId> = place.listeners.iter().copied().collect();
-        let (length, mut shared) = (bytes.len() as u64, None);
-        for listener in listeners {
-            let Some(End { kind: Kind::Listener { backlog, backlog_bytes }, .. }) = self.ends.get_mut(&listener) else { continue };
-            // An empty backlog takes a message of any length: it may be written at once.
-            let has_room = backlog.is_empty() || *backlog_bytes + length <= self.limits.backlog_bytes_max;
-            if !has_room || self.counts.waiting_bytes + length > self.limits.bytes_max {
-                self.counts.backlog_lost += 1;
+    /// Returns the limit that so many more pending bytes of a client would exceed.
+    fn bytes_limit_reached(&self, client_id: ClientId, cost: u64) -> Option<Limit> {
+        let pending = self.clients.get(&client_id).map_or(0, |client| client.pending_bytes);
+        if pending + cost > self.limits.client_bytes_max {
+            return Some(Limit::ClientBytes);
+        }
+        (self.counts.waiting_bytes + cost > self.limits.bytes_max).then_some(Limit::Bytes)
+    }
+
+    pub(super) fn credit(&mut self, id: ConnectionId, channel: Channel, bytes: u32) {
+        let Some(end_id) = self.end_of(id, channel) else { return };
+        let end = self.ends.get_mut(&end_id).expect("an open channel has an end");
+        if !matches!(end.kind, Kind::Listener { .. }) {
+            return self.fault(id, Reason::Channel, "the channel is one to send");
+        }
+        end.credit = end.credit.saturating_add(i64::from(bytes));
+        self.serve(end_id);
+    }
+
+    /// Gives a listener what it may receive.
+    pub(super) fn serve(&mut self, listener: EndId) {
+        let Some(place_id) = self.ends.get(&listener).map(|end| end.place) else { return };
+        if self.places.get(&place_id).is_some_and(|place| place.is_topic()) {
+            return self.catch_up(listener);
+        }
+        self.line_up(listener);
+        self.deliver(place_id);
+    }
+
+    /// Puts a queue's listener that has credit behind those whose turn comes before.
+    fn line_up(&mut self, listener: EndId) {
+        let number = self.number();
+        let Some(end) = self.ends.get_mut(&listener).filter(|end| end.credit > 0) else { return };
+        let (Some(place), Kind::Listener { turn: turn @ None, .. }) = (self.places.get_mut(&end.place), &mut end.kind) else { return };
+        *turn = Some(number);
+        place.ready.insert(number, listener);
+    }
+
+    /// Writes what can be written of a queue's messages.
+    pub(super) fn deliver(&mut self, place_id: PlaceId) {
+        let stop = self.steps + DELIVERY_STEPS;
+        let mut handed = Vec::new();
+        while self.steps < stop {
+            let Some(place) = self.places.get_mut(&place_id) else { return };
+            if place.messages.is_empty() || place.removed.is_some() {
+                break;
+            }
+            let Some((_, listener)) = place.ready.pop_first() else { break };
+            self.steps += 1;
+            if !self.is_able(listener) {
                 continue;
             }
-            let shared = shared.get_or_insert_with(|| Arc::<[u8]>::from(bytes));
-            backlog.push_back(shared.clone());
-            *backlog_bytes += length;
-            self.counts.waiting_bytes += length;
-            self.catch_up(listener);
+            handed.extend(self.hand_over(place_id, listener));
+            self.line_up(listener);
+        }
+        let is_unfinished = |place: &Place| !place.messages.is_empty() && !place.ready.is_empty() && place.removed.is_none();
+        if self.places.get(&place_id).is_some_and(is_unfinished) {
+            self.undelivered.push(place_id);
+        }
+        if handed.is_empty() {
+            return;
+        }
+        for held in handed {
+            let cost = held.cost();
+            self.discharge(held.client, cost);
+            self.repay(held.payer, u32::try_from(cost).unwrap_or(u32::MAX));
+            self.change_use(place_id, held.client, |uses| uses.messages -= 1);
+            self.forget_unused(held.client);
+        }
+        self.feed(place_id);
+    }
+
+    /// Whether a listener whose turn it is may receive a message now. It has left the line; where its connection has no room it is held there.
+    fn is_able(&mut self, listener: EndId) -> bool {
+        let Some(end) = self.ends.get_mut(&listener) else { return false };
+        let Kind::Listener { turn, .. } = &mut end.kind else { return false };
+        *turn = None;
+        // The end of a closed connection remains until it is released.
+        let Some(connection) = self.connections.get_mut(&end.connection).filter(|_| end.credit > 0) else { return false };
+        let has_room = connection.out.len() < OUT_BYTES_MAX && !connection.is_ending;
+        if !has_room {
+            connection.held.insert(listener);
+        }
+        has_room
+    }
+
+    /// Writes a queue's first message to a listener, and returns it.
+    fn hand_over(&mut self, place_id: PlaceId, listener: EndId) -> Option<Held> {
+        let (place, end) = (self.places.get_mut(&place_id)?, self.ends.get_mut(&listener)?);
+        let connection = self.connections.get_mut(&end.connection)?;
+        let held = place.messages.pop_front()?;
+        end.credit -= i64::from(cost(held.bytes.len()));
+        write(&Frame::Message { channel: end.channel, bytes: &held.bytes }, &mut connection.out);
+        self.woken.insert(end.connection);
+        place.bytes -= held.cost();
+        self.steps += copy_steps(held.bytes.len());
+        self.counts.messages_out += 1;
+        self.counts.bytes_out += held.bytes.len() as u64;
+        Some(held)
+    }
+
+    /// Delivers at one place; false if none is pending.
+    pub(super) fn deliver_next(&mut self) -> bool {
+        let Some(place_id) = self.undelivered.pop() else { return false };
+        self.steps += 1;
+        self.deliver(place_id);
+        true
+    }
+
+    /// A message of a queue leaves the relay without having been received.
+    pub(super) fn release(&mut self, place_id: PlaceId, client_id: ClientId, cost: u64) {
+        if let Some(place) = self.places.get_mut(&place_id) {
+            place.bytes -= cost;
+        }
+        self.discharge(client_id, cost);
+        self.change_use(place_id, client_id, |uses| uses.messages -= 1);
+        self.forget_unused(client_id);
+    }
+
+    /// Gives a message to everybody who listens to a topic: at most `client_topic_listeners_max` of each client.
+    fn publish(&mut self, place_id: PlaceId, bytes: &[u8]) {
+        let Some(place) = self.places.get(&place_id) else { return };
+        let listeners: Vec<EndId> = place.listeners.iter().copied().collect();
+        let (cost, mut copied) = (u64::from(cost(bytes.len())), 0);
+        let mut shared = None;
+        for listener in listeners {
+            self.steps += 1;
+            let Some(&End { connection, client: client_id, ref kind, .. }) = self.ends.get(&listener) else { continue };
+            let Kind::Listener { backlog, backlog_bytes, .. } = kind else { continue };
+            if self.connections.get(&connection).is_none_or(|connection| connection.is_ending) {
+                continue;
+            }
+            // An empty backlog takes a message of any length: it may be written at once.
+            let has_room = backlog.is_empty() || *backlog_bytes + cost <= self.limits.backlog_bytes_max;
+            let limit = self.bytes_limit_reached(client_id, cost);
+            if !has_room || limit.is_some() {
+                self.counts.backlog_lost += 1;
+                if let (Some(limit), true) = (limit, has_room) {
+                    self.record_refusal(&self.clients[&client_id].name.clone(), limit);
+                }
+                continue;
+            }
+            let shared = shared.get_or_insert_with(|| Arc::<[u8]>::from(bytes)).clone();
+            self.charge(client_id, cost);
+            if let Some(End { kind: Kind::Listener { backlog, backlog_bytes, .. }, .. }) = self.ends.get_mut(&listener) {
+                backlog.push_back(shared);
+                *backlog_bytes += cost;
+            }
+            if copied < PUBLISHED_BYTES_MAX {
+                self.catch_up(listener);
+                copied += bytes.len();
+            } else if let Some(connection_held) = self.connections.get_mut(&connection) {
+                connection_held.held.insert(listener);
+                self.woken.insert(connection);
+            }
         }
     }
 
     /// Writes what can be written of a backlog.
     fn catch_up(&mut self, listener: EndId) {
-        let Some(end) = self.ends.get_mut(&listener) else { return };
-        let (Some(connection), Kind::Listener { backlog, backlog_bytes }) = (self.connections.get_mut(&end.connection), &mut end.kind)
-        else {
-            return;
-        };
-        while end.credit > 0 && !backlog.is_empty() {
-            if connection.out.len() >= OUT_BYTES_MAX || connection.is_ending {
-                connection.held.insert(end.place);
-                break;
+        let stop = self.steps + DELIVERY_STEPS;
+        loop {
+            let Some(end) = self.ends.get_mut(&listener) else { return };
+            let Some(connection) = self.connections.get_mut(&end.connection) else { return };
+            let Kind::Listener { backlog, backlog_bytes, .. } = &mut end.kind else { return };
+            if end.credit <= 0 || backlog.is_empty() {
+                return;
             }
-            let Some(bytes) = backlog.pop_front() else { break };
-            end.credit -= i64::from(cost(bytes.len()));
+            if connection.out.len() >= OUT_BYTES_MAX || connection.is_ending || self.steps >= stop {
+                connection.held.insert(listener);
+                return;
+            }
+            let Some(bytes) = backlog.pop_front() else { return };
+            let cost = cost(bytes.len());
+            end.credit -= i64::from(cost);
+            *backlog_bytes -= u64::from(cost);
             write(&Frame::Message { channel: end.channel, bytes: &bytes }, &mut connection.out);
             self.woken.insert(end.connection);
-            *backlog_bytes -= bytes.len() as u64;
-            self.counts.waiting_bytes -= bytes.len() as u64;
+            self.steps += copy_steps(bytes.len());
             self.counts.messages_out += 1;
             self.counts.bytes_out += bytes.len() as u64;
+            let client_id = end.client;
+            self.discharge(client_id, u64::from(cost));
         }
     }
-
-    /// Whether nobody gets credit.
-    fn is_pressed(&self) -> bool {
-        self.counts.waiting_bytes > self.limits.bytes_max / 2
-    }
-
-    /// A message has left the relay: its sender may send as much again, as soon as that is worth a frame.
-    pub(super) fn repay(&mut self, sender: EndId, cost: u32) {
-        let is_pressed = self.is_pressed();
-        let Some(End { kind: Kind::Sender { owed }, credit, .. }) = self.ends.get_mut(&sender) else { return };
-        *owed = owed.saturating_add(cost);
-        // Whoever got less than a window in the beginning has used it up before that.
-        if *owed < WINDOW_BYTES / 2 && *credit > 0 {
-            return;
-        }
-        if is_pressed {
-            self.withheld.insert(sender);
-        } else {
-            self.pay(sender);
-        }
-    }
-
-    fn pay(&mut self, sender: EndId) {
-        let Some(end) = self.ends.get_mut(&sender) else { return };
-        let (Some(place), Kind::Sender { owed }) = (self.places.get_mut(&end.place), &mut end.kind) else { return };
-        let bytes = std::mem::take(owed);
-        if bytes > 0 {
-            end.set_credit(end.credit + i64::from(bytes), place);
-            let (connection, channel) = (end.connection, end.channel);
-            self.write(connection, &Frame::Credit { channel, bytes });
-        }
-    }
-
-    /// Gives what was held back, once there is room again.
-    pub(super) fn pay_withheld(&mut self) {
-        if self.withheld.is_empty() || self.is_pressed() {
-            return;
-        }
-        let waiting: Vec<PlaceId> = self.places.iter().filter(|(_, place)| !place.hungry.is_empty()).map(|(id, _)| *id).collect();
-        for sender in std::mem::take(&mut self.withheld) {
-            self.pay(sender);
-        }
-        waiting.into_iter().for_each(|place| self.feed(place));
-    }
-
-    /// Gives credit to senders that have none yet, as far as there is room.
-    pub(super) fn feed(&mut self, place_id: PlaceId) {
-        if self.is_pressed() {
-            if let Some(place) = self.places.get(&place_id) {
-                // Any of them: it says that somebody waits.
-                self.withheld.extend(place.hungry.front());
-            }
-            return;
-        }
-        let Some(place) = self.places.get_mut(&place_id) else { return };
-        let mut fed = Vec::new();
-        while let Some(sender) = place.hungry.front().copied() {
-            let grant = place.grant(self.limits.queue_bytes_max);
-            let Some(end) = self.ends.get_mut(&sender).filter(|_| grant > 0) else { break };
-            place.hungry.pop_front();
-            end.set_credit(end.credit + i64::from(grant), place);
-            fed.push((end.connection, Frame::Credit { channel: end.channel, bytes: grant }));
-        }
-        fed.into_iter().for_each(|(connection, frame)| self.write(connection, &frame));
-    }
-}
-
-/// The next listener whose turn it is, who has credit, and whose connection has room. Connections without room remember the queue.
-fn able_listener(
-    place: &mut Place,
-    place_id: PlaceId,
-    ends: &BTreeMap<EndId, End>,
-    connections: &mut BTreeMap<ConnectionId, Connection>,
-) -> Option<EndId> {
-    for _ in 0..place.listeners.len() {
-        place.listeners.rotate_left(1);
-        let (id, end) = place.listeners.back().and_then(|id| Some((*id, ends.get(id)?)))?;
-        let Some(connection) = connections.get_mut(&end.connection).filter(|_| end.credit > 0) else { continue };
-        if connection.out.len() < OUT_BYTES_MAX && !connection.is_ending {
-            return Some(id);
-        }
-        connection.held.insert(place_id);
-    }
-    None
 }

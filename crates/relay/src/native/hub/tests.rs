@@ -6,9 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    native::{Assembly, Client, MESSAGE_BYTES_MAX, WINDOW_BYTES},
+    native::{Assembly, Client, MESSAGE_BYTES_MAX, Role, WINDOW_BYTES, cost},
     session::{Event, OUT_BYTES_MAX, Receipt, Session, SessionFault},
 };
+
+mod quota;
+mod work;
 
 /// Messages that a listener has not taken.
 type Untaken = Line<(u64, String, Receipt)>;
@@ -36,6 +39,12 @@ fn topic(name: &str) -> Destination {
     Destination::topic(name).unwrap()
 }
 
+/// Connects with the key of the client of this number.
+fn connect(hub: &mut Hub, number: usize, now: Duration) -> ConnectionId {
+    let key = [u8::try_from(number).expect("tests have few clients"); 32];
+    hub.connect(ClientId(key), &format!("client {number}"), now).expect("it is told why it is refused")
+}
+
 impl Net {
     fn new(limits: HubLimits, clients: usize) -> Self {
         let mut net = Self { hub: Hub::new(limits), clients: Vec::new(), now: Duration::from_secs(1000) };
@@ -46,7 +55,13 @@ impl Net {
     }
 
     fn join(&mut self) -> usize {
-        let (id, client) = (self.hub.connect(self.now), Client::new(self.now));
+        self.join_as(self.clients.len())
+    }
+
+    /// Joins with the key of the client of this number.
+    fn join_as(&mut self, number: usize) -> usize {
+        let id = connect(&mut self.hub, number, self.now);
+        let client = Client::new(self.now);
         self.clients.push(Joined { id, client, told: Vec::new(), untaken: Line::new(), ended: None });
         self.run();
         self.clients.len() - 1
@@ -88,6 +103,7 @@ impl Net {
                     }
                 }
             }
+            while self.hub.work(self.now) {}
             if is_quiet {
                 return;
             }
@@ -247,7 +263,7 @@ fn a_full_relay_gives_no_credit_and_refuses_what_comes_all_the_same() {
     }
     net.send(0, 5, &queue("q"), "next");
     assert_eq!(net.refused(0), [Some(Reason::Full)], "the fifth was too much, which is told at the next one");
-    assert_eq!(net.hub.counts().waiting_bytes, 4 * piece.len() as u64);
+    assert_eq!(net.hub.counts().waiting_bytes, 4 * u64::from(cost(piece.len())));
     net.send(0, 10, &queue("other"), "small");
     assert!(!net.told(0).contains(&Event::Sent(10)), "from half of it on nobody gets credit");
     net.listen(1, 1, &queue("q"));
@@ -319,7 +335,7 @@ fn a_stopping_relay_says_so() {
 /// What a client that is not ours is told, by frames in their order.
 fn answers(frames: &[Frame<'_>]) -> (Vec<String>, Standing) {
     let mut hub = Hub::new(HubLimits::default());
-    let id = hub.connect(Duration::ZERO);
+    let id = connect(&mut hub, 0, Duration::ZERO);
     for frame in frames {
         hub.receive(id, frame.clone(), Duration::ZERO);
     }
@@ -369,7 +385,7 @@ fn a_client_that_breaks_the_rules_is_told_and_ended() {
 #[test]
 fn who_makes_the_relay_answer_and_does_not_read_is_ended() {
     let mut hub = Hub::new(HubLimits::default());
-    let id = hub.connect(Duration::ZERO);
+    let id = connect(&mut hub, 0, Duration::ZERO);
     hub.receive(id, Frame::Greeting { newest: 1, oldest: 1 }, Duration::ZERO);
     let mut pings = 0u64;
     while hub.counts().ended == 0 {
@@ -386,7 +402,7 @@ fn who_makes_the_relay_answer_and_does_not_read_is_ended() {
 fn a_listener_whose_connection_is_not_read_leaves_messages_in_the_queue() {
     let mut hub = Hub::new(HubLimits::default());
     let greeting = Frame::Greeting { newest: 1, oldest: 1 };
-    let (sender, listener) = (hub.connect(Duration::ZERO), hub.connect(Duration::ZERO));
+    let (sender, listener) = (connect(&mut hub, 0, Duration::ZERO), connect(&mut hub, 1, Duration::ZERO));
     for id in [sender, listener] {
         hub.receive(id, greeting.clone(), Duration::ZERO);
     }
@@ -406,6 +422,47 @@ fn a_listener_whose_connection_is_not_read_leaves_messages_in_the_queue() {
     out.clear();
     hub.take_out(listener, &mut out);
     assert_eq!(hub.counts().messages_out, 2, "the sender had no credit for a third");
+}
+
+/// Compares what the hub counts of each client and place with what is there.
+fn assert_consistent(hub: &Hub) {
+    let mut uses: BTreeMap<(PlaceId, ClientId), place::Use> = BTreeMap::new();
+    let mut pending: BTreeMap<ClientId, u64> = BTreeMap::new();
+    for end in hub.ends.values() {
+        let uses = uses.entry((end.place, end.client)).or_default();
+        match &end.kind {
+            place::Kind::Sender { .. } => uses.senders += 1,
+            place::Kind::Listener { backlog, backlog_bytes, .. } => {
+                uses.listeners += 1;
+                assert_eq!(backlog.iter().map(|bytes| u64::from(cost(bytes.len()))).sum::<u64>(), *backlog_bytes);
+                *pending.entry(end.client).or_default() += backlog_bytes;
+            }
+        }
+    }
+    for (id, place) in &hub.places {
+        assert_eq!(place.messages.iter().map(place::Held::cost).sum::<u64>(), place.bytes);
+        assert_eq!(place.removed.is_none(), hub.names.get(&place.destination) == Some(id));
+        assert!(place.ready.values().all(|listener| place.listeners.contains(listener)));
+        assert!(place.hungry.union(&place.suspended).all(|sender| place.senders.contains(sender)));
+        for held in &place.messages {
+            uses.entry((*id, held.client)).or_default().messages += 1;
+            *pending.entry(held.client).or_default() += held.cost();
+        }
+        for (client, of_client) in &place.users {
+            assert_eq!(uses.get(&(*id, *client)), Some(of_client));
+        }
+    }
+    assert_eq!(hub.places.values().map(|place| place.users.len()).sum::<usize>(), uses.len());
+    assert_eq!(hub.counts.waiting_bytes, pending.values().sum::<u64>());
+    for (id, client) in &hub.clients {
+        assert_eq!(client.ends, hub.ends.values().filter(|end| end.client == *id).count());
+        assert_eq!(client.destinations, uses.keys().filter(|(_, client)| client == id).count());
+        assert_eq!(client.pending_bytes, pending.get(id).copied().unwrap_or_default());
+        let connections = hub.connections.values().filter(|connection| connection.client == *id && !connection.is_refused).count();
+        assert_eq!(client.connections, connections);
+        assert_eq!(client.suspended.is_empty(), !hub.suspended_clients.contains(id));
+    }
+    assert!(uses.keys().all(|(_, client)| hub.clients.contains_key(client)));
 }
 
 #[derive(Clone, Debug)]
@@ -442,6 +499,7 @@ proptest! {
                 }
                 Step::Take { at, most } => heard.extend(net.take(at, most)),
             }
+            assert_consistent(&net.hub);
             // Three queues, each with a message of either sender beyond its limit.
             prop_assert!(net.hub.counts().waiting_bytes <= 3 * (300_000 + 2 * 200_064));
         }
@@ -463,7 +521,7 @@ proptest! {
     #[test]
     fn any_frames_leave_the_relay_standing(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut hub = Hub::new(HubLimits::default());
-        let id = hub.connect(Duration::ZERO);
+        let id = connect(&mut hub, 0, Duration::ZERO);
         hub.receive(id, Frame::Greeting { newest: 1, oldest: 1 }, Duration::ZERO);
         let mut at = 0;
         while let [kind, channel, rest @ ..] = &bytes[at..] {
@@ -479,9 +537,14 @@ proptest! {
             };
             hub.receive(id, frame, Duration::from_secs(at as u64));
             hub.look(Duration::from_secs(at as u64));
+            assert_consistent(&hub);
+            hub.work(Duration::from_secs(at as u64));
+            assert_consistent(&hub);
             at += 2;
         }
         hub.disconnect(id, Duration::from_secs(at as u64));
+        while hub.work(Duration::from_secs(at as u64)) {}
+        assert_consistent(&hub);
         let counts = hub.counts();
         prop_assert_eq!((counts.connections, counts.channels), (0, 0));
     }
