@@ -72,8 +72,8 @@ const CALLS_MAX: usize = 4_096;
 const CALLS_OF_ONE_MAX: usize = 3_072;
 /// Bytes of a call on the topic of all gatekeepers; a longer one is none.
 const CALL_BYTES_MAX: usize = 16 * 1024;
-/// Messages in one wait that are not what is waited for; behind them the dialogue is given up.
-const STRAY_MESSAGES_MAX: usize = 16;
+/// Messages in one wait that are not what is waited for; behind them the dialogue is given up. A session of a tunnel ends after as many in a row.
+pub(crate) const STRAY_MESSAGES_MAX: usize = 16;
 
 /// Connections to relays.
 pub trait Links: Send + Sync {
@@ -248,11 +248,22 @@ impl Gatekeeper {
         Ok(sealed.await.map_err(|_| Fault::Stopping)??)
     }
 
-    /// Opens a message that the partner has to have signed; off the threads that carry others.
-    async fn open(&self, sealed: String, partner: &Arc<Partner>) -> Result<Result<RelayMessage, MessageFault>, Fault> {
-        let (keys, partner) = (self.keys.load_full(), partner.clone());
-        let opened = in_turn(move || keys.opener.open(&sealed, &partner.verifying, now()));
-        opened.await.map_err(|_| Fault::Stopping)
+    /// Opens a message that the partner has to have signed, off the threads that carry others, and returns what `take` returns of it. A message that `take`
+    /// has no use for is not remembered: it would take the memory of messages that have one.
+    async fn open<T>(
+        &self,
+        sealed: String,
+        partner: &Arc<Partner>,
+        take: impl Fn(RelayMessage) -> Option<T>,
+    ) -> Result<Result<Option<T>, MessageFault>, Fault> {
+        let (keys, sender) = (self.keys.load_full(), partner.clone());
+        let read = in_turn(move || (keys.opener.read(&sealed, &sender.verifying), keys)).await;
+        let (read, keys) = read.map_err(|_| Fault::Stopping)?;
+        Ok(match read.map(|read| read.select(|message| take(message).ok_or(()))) {
+            Ok(Ok(useful)) => keys.opener.accept(useful, &partner.told(), now()).map(Some),
+            Ok(Err(())) => Ok(None),
+            Err(fault) => Err(fault),
+        })
     }
 
     /// Waits until then for the message that `take` takes; what else comes, forged or repeated, is told to the log and to nobody else.
@@ -274,11 +285,9 @@ impl Gatekeeper {
                 }
                 Heard::Interrupted => return Err(Fault::Interrupted),
             };
-            match self.open(sealed, partner).await? {
-                Ok(message) => match take(message) {
-                    Some(taken) => return Ok(taken),
-                    None => self.tell(partner, &format!("sends something else than {awaited}")),
-                },
+            match self.open(sealed, partner, &take).await? {
+                Ok(Some(taken)) => return Ok(taken),
+                Ok(None) => self.tell(partner, &format!("sends something else than {awaited}")),
                 Err(fault) => self.tell(partner, &format!("is said to send a message that is not taken: {fault}")),
             }
         }

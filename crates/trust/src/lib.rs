@@ -50,7 +50,7 @@ pub use crate::{
     ledger::{Issued, Ledger},
     request::{RequestError, SigningRequest},
     revocation::{RevocationList, Revocations, Revoked},
-    sealed::{MessageFault, MessageOpener, MessageSealer, RelayMessage, SealError, draw_numbered_tunnel, draw_session},
+    sealed::{MessageFault, MessageOpener, MessageSealer, ReadMessage, RelayMessage, SealError, draw_numbered_tunnel, draw_session},
     token::{TokenRefused, TokenSigner, TokenVerifier},
     tunnel::{Direction, TunnelKey, TunnelSecret},
 };

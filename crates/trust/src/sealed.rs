@@ -9,7 +9,7 @@
 
 mod content_keys;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::{digest, rand};
 use bodkin_arrowhead::{
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use self::content_keys::{DrawnKeys, TakenKeys};
 use crate::{
     base64,
-    jose::{self, OpeningKey, SealingKey, SigningKey, UnusableKey, VerifyingKey},
+    jose::{self, ContentKey, OpeningKey, SealingKey, SigningKey, UnusableKey, VerifyingKey},
     key::PrivateKey,
     replay::{MessageIdentity, ReplayFault, ReplayGuard},
 };
@@ -232,8 +232,13 @@ impl MessageOpener {
         Ok(Self { key: OpeningKey::new(own)?, taken: Mutex::default(), content_keys: Mutex::default() })
     }
 
-    /// Opens a message that `sender` has to have signed.
-    pub fn open(&self, sealed: &str, sender: &VerifyingKey, now: UtcTime) -> Result<RelayMessage, MessageFault> {
+    /// Opens a message that the neighbor `cloud`, whose key is `sender`, has to have signed, and remembers it.
+    pub fn open(&self, sealed: &str, (cloud, sender): (&str, &VerifyingKey), now: UtcTime) -> Result<RelayMessage, MessageFault> {
+        self.accept(self.read(sealed, sender)?, cloud, now)
+    }
+
+    /// Reads a message that `sender` has to have signed, without remembering it. A caller that has a use for the message calls [`Self::accept`] first.
+    pub fn read(&self, sealed: &str, sender: &VerifyingKey) -> Result<ReadMessage, MessageFault> {
         if sealed.len() > SEALED_BYTES_MAX {
             return Err(MessageFault::Unreadable);
         }
@@ -248,11 +253,41 @@ impl MessageOpener {
             return Err(MessageFault::Form("it has no jti"));
         }
         let sealed_s = claims.iat;
-        let message = claims.message()?;
-        lock(&self.taken).take(identity(signed), sealed_s, now)?;
+        Ok(ReadMessage { message: claims.message()?, identity: identity(signed), sealed_s, content_key })
+    }
+
+    /// Accepts a message of the neighbor `cloud` once, and remembers it in that neighbor's share.
+    ///
+    /// The share belongs to the cloud and not to the key, because a neighbor may name another gateway key for each tunnel.
+    ///
+    /// # Errors
+    /// Returns `Replay` if the message is a duplicate, or its time does not count.
+    pub fn accept<M>(&self, read: ReadMessage<M>, cloud: &str, now: UtcTime) -> Result<M, MessageFault> {
+        let ReadMessage { message, identity, sealed_s, content_key } = read;
+        lock(&self.taken).take(cloud, identity, sealed_s, now)?;
         // Of who is no neighbour none is kept.
         lock(&self.content_keys).keep(&content_key, now);
         Ok(message)
+    }
+}
+
+/// A genuine message, or what is of use of it, that [`MessageOpener::accept`] has not checked for duplicates yet.
+#[derive(Debug)]
+pub struct ReadMessage<M = RelayMessage> {
+    message: M,
+    identity: MessageIdentity,
+    sealed_s: u64,
+    content_key: Arc<ContentKey>,
+}
+
+impl<M> ReadMessage<M> {
+    /// Keeps what `select` returns of the message.
+    ///
+    /// # Errors
+    /// Returns the error of `select`: the message has no use, and nothing remembers it.
+    pub fn select<N, E>(self, select: impl FnOnce(M) -> Result<N, E>) -> Result<ReadMessage<N>, E> {
+        let Self { message, identity, sealed_s, content_key } = self;
+        Ok(ReadMessage { message: select(message)?, identity, sealed_s, content_key })
     }
 }
 

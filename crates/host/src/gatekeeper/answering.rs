@@ -149,9 +149,10 @@ impl Gatekeeper {
         cloud: &Arc<Cloud>,
         control: &Control,
     ) -> Result<bool, Fault> {
-        let session = match self.open(sealed, partner).await? {
-            Ok(RelayMessage::Call(session)) => session,
-            Ok(_) => {
+        let called = |message| if let RelayMessage::Call(session) = message { Some(session) } else { None };
+        let session = match self.open(sealed, partner, called).await? {
+            Ok(Some(session)) => session,
+            Ok(None) => {
                 self.tell(partner, "calls with a message that is no call");
                 return Ok(false);
             }

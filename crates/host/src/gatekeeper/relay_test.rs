@@ -17,7 +17,7 @@ use bodkin_trust::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Fault, Gatekeeper, Partner};
+use super::{Fault, Gatekeeper, Partner, STRAY_MESSAGES_MAX};
 use crate::{
     relay::{Destination, Heard, Messages, Relay, RelayPlace},
     shares::Place,
@@ -216,9 +216,9 @@ impl RelayTest {
         timeout(TURN_MAX, mirrored).await.unwrap_or(Err(Fault::Silence("the other side to do its part of the test", TURN_MAX)))
     }
 
-    /// What comes next; messages that nobody of the test has sealed are passed over.
+    /// What comes next; a few messages that nobody of the test has sealed are passed over.
     async fn next(&mut self) -> Result<Turn, Fault> {
-        loop {
+        for _ in 0..STRAY_MESSAGES_MAX {
             let (heard, is_word) = tokio::select! {
                 heard = self.data.next() => (heard?, false),
                 heard = self.control.next() => (heard?, true),
@@ -234,12 +234,14 @@ impl RelayTest {
                 }
                 continue;
             }
-            match self.gatekeeper.open(text, &self.other).await? {
-                Ok(RelayMessage::Raw(bytes)) => return Ok(Turn::Bytes(bytes)),
-                Ok(_) => self.gatekeeper.tell(&self.other, "sends something else than bytes in the test of a relay"),
+            let bytes = |message| if let RelayMessage::Raw(bytes) = message { Some(bytes) } else { None };
+            match self.gatekeeper.open(text, &self.other, bytes).await? {
+                Ok(Some(bytes)) => return Ok(Turn::Bytes(bytes)),
+                Ok(None) => self.gatekeeper.tell(&self.other, "sends something else than bytes in the test of a relay"),
                 Err(fault) => self.gatekeeper.tell(&self.other, &format!("is said to send a message that is not taken: {fault}")),
             }
         }
+        Err(Fault::Garbage("a message of the test"))
     }
 
     async fn send(&self, bytes: Vec<u8>) -> Result<(), Fault> {

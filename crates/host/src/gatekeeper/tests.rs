@@ -286,7 +286,7 @@ async fn a_question_of_a_later_version_is_told_to_be_unknown() {
     let mut heard = Vec::new();
     for _ in 0..2 {
         let Ok(Ok(Heard::Message(sealed))) = tokio::time::timeout(PATIENCE, answers.next()).await else { panic!("a message") };
-        heard.push(opener.open(&sealed, &verifying, now()).unwrap());
+        heard.push(opener.open(&sealed, ("neighbor", &verifying), now()).unwrap());
     }
     let RelayMessage::Unknown { subject, json, .. } = &heard[1] else { panic!("{heard:?}") };
     assert!(subject == "future_poll" && json.contains("INVALID_PARAMETER"), "{json}");

@@ -18,7 +18,10 @@ use super::{
     speech::{Said, Speech},
     tunnel::Tunnel,
 };
-use crate::relay::{Heard, Message, Messages, RelayError};
+use crate::{
+    gatekeeper::STRAY_MESSAGES_MAX,
+    relay::{Heard, Message, Messages, RelayError},
+};
 
 /// For what has come to be written when a session is over, and for the other gateway to be told; each.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
@@ -45,6 +48,8 @@ pub(super) struct Hearing {
     connections: JoinSet<()>,
     /// When the session ends that the other gateway has closed, if nothing more comes.
     last_call: Option<Instant>,
+    /// Messages without a use since the last one that had one.
+    strays: usize,
 }
 
 /// What there was to wait for.
@@ -57,10 +62,10 @@ enum Turn {
 
 impl Hearing {
     pub(super) fn new(tunnel: Arc<Tunnel>, data: Messages, control: Messages, speech: Speech, mut lease: Option<Lease>) -> Self {
-        let ear = Ear::new(tunnel.peer_keys.clone(), tunnel.queue_id.clone(), None);
+        let ear = Ear::new(tunnel.peer_keys.clone(), tunnel.queue_id.clone(), (tunnel.peer_cloud(), tunnel.side));
         let listener = lease.as_mut().and_then(Lease::listener);
         let (speech, connections) = (Some(speech), JoinSet::new());
-        Self { tunnel, data, control, listener, lease, ear, speech, speaking: None, connections, last_call: None }
+        Self { tunnel, data, control, listener, lease, ear, speech, speaking: None, connections, last_call: None, strays: 0 }
     }
 
     pub(super) async fn run(mut self) {
@@ -159,22 +164,20 @@ impl Hearing {
         let opened = match self.ear.open(&self.tunnel.gateway, message).await {
             Ok(opened) => opened,
             Err(NotOpened::Over(reason)) => return Err(reason),
-            Err(NotOpened::Stray(why)) => {
-                self.tunnel.stray(&why);
+            Err(NotOpened::Stray(why)) => return self.stray(&why),
+            Err(NotOpened::Duplicate) => {
+                self.tunnel.stray("a message of a tunnel was passed over: it has come before");
                 return Ok(());
             }
         };
+        self.strays = 0;
         let (done, events) = match opened {
-            Opened::Session(secret, silent_ms) if self.tunnel.side == Side::Provider && self.speech.is_some() => {
+            Opened::Session(secret, silent_ms) => {
                 let (sealing, opening) = session_keys(&secret, &self.tunnel.queue_id, Side::Provider);
                 self.ear.number(opening);
                 self.speak(Mouth::Numbered { key: sealing, next: 0 }, None);
                 let ((), events) = self.tunnel.with_session(|session, now, events| session.opened(silent_ms, now, events));
                 (Ok(()), events)
-            }
-            Opened::Session(..) => {
-                self.tunnel.stray("a message of a tunnel was passed over: it opens a session that is open");
-                return Ok(());
             }
             Opened::Plain(bytes) => {
                 self.speak(Mouth::Plain, None);
@@ -243,17 +246,25 @@ impl Hearing {
         }
     }
 
+    /// Counts a message without a use.
+    ///
+    /// # Errors
+    /// Too many came in a row: each costs processor time, and the queues may be anybody's who knows their names.
+    fn stray(&mut self, why: &str) -> Result<(), Reason> {
+        self.tunnel.stray(why);
+        self.strays += 1;
+        if self.strays < STRAY_MESSAGES_MAX { Ok(()) } else { Err(Reason::Strays(STRAY_MESSAGES_MAX)) }
+    }
+
     /// Heeds a word of the control queue.
     fn heed(&mut self, heard: Result<Heard, RelayError>) -> Result<(), Reason> {
         match heard {
             Ok(Heard::Message(text)) => match Control::parse(&text, self.tunnel.queue_id.as_str()) {
                 Some(Control::Close) => self.last_call = Some(Instant::now() + LAST_CALL),
-                Some(Control::Switch) => self.tunnel.stray("a tunnel was told to switch, which only tests of relays do"),
-                None => self.tunnel.stray("a word on a tunnel's control queue was passed over: CLOSE with its queue id is expected"),
+                Some(Control::Switch) => self.stray("a tunnel was told to switch, which only tests of relays do")?,
+                None => self.stray("a word on a tunnel's control queue was passed over: CLOSE with its queue id is expected")?,
             },
-            Ok(Heard::Bytes(_)) => {
-                self.tunnel.stray("bytes on a tunnel's control queue were passed over: CLOSE with its queue id is expected")
-            }
+            Ok(Heard::Bytes(_)) => self.stray("bytes on a tunnel's control queue were passed over: CLOSE with its queue id is expected")?,
             Ok(Heard::Interrupted) => {}
             Err(error) => return Err(Reason::Relay(error.to_string())),
         }

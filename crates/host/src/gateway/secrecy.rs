@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bodkin_arrowhead::{dialogue::SessionId, error::ArrowheadError};
 use bodkin_relay::tunnel::{Frame, Numbers, Place, Reason, Side};
 use bodkin_trust::{
-    Direction, RelayMessage, TunnelKey, TunnelSecret,
+    Direction, MessageFault, RelayMessage, TunnelKey, TunnelSecret,
     jose::{SealingKey, UnusableKey, VerifyingKey},
+    replay::ReplayFault,
 };
 
 use super::Gateway;
@@ -52,6 +53,8 @@ pub(super) enum Form {
 pub(super) enum NotOpened {
     /// It is passed over, and told.
     Stray(String),
+    /// The other gateway's message has come before: a relay redelivers after a reconnect.
+    Duplicate,
     /// The session cannot go on.
     Over(Reason),
 }
@@ -66,14 +69,20 @@ impl std::fmt::Debug for PeerKeys {
 pub(super) struct Ear {
     keys: Arc<PeerKeys>,
     session: SessionId,
+    /// The other gateway's cloud, in whose share opened messages are remembered.
+    cloud: Arc<str>,
+    /// True until the session is opened, at the provider's side.
+    awaits_opening: bool,
     /// Of a numbered session.
     key: Option<TunnelKey>,
     numbers: Numbers,
 }
 
 impl Ear {
-    pub(super) fn new(keys: Arc<PeerKeys>, session: SessionId, key: Option<TunnelKey>) -> Self {
-        Self { keys, session, key, numbers: Numbers::default() }
+    /// Creates the ear of a session. `cloud` is the other gateway's.
+    pub(super) fn new(keys: Arc<PeerKeys>, session: SessionId, (cloud, side): (String, Side)) -> Self {
+        let awaits_opening = side == Side::Provider;
+        Self { keys, session, cloud: cloud.into(), awaits_opening, key: None, numbers: Numbers::default() }
     }
 
     /// From here on messages are numbered.
@@ -96,24 +105,40 @@ impl Ear {
             (None, Message::Bytes(_)) => return Err(stray(&"it is of bytes, and the session is not opened")),
             (None, Message::Text(text)) => text,
         };
-        let (keys, peer) = (gateway.keys.load_full(), self.keys.clone());
-        let opened = in_turn(move || keys.opener.open(&message, &peer.verifying, now())).await;
-        match opened.map_err(|_| NotOpened::Over(Reason::Stopping))? {
-            Ok(RelayMessage::Raw(bytes)) => Ok(Opened::Plain(bytes)),
-            Ok(RelayMessage::Tunnel { session, bytes }) if session == self.session => TunnelSecret::read(&bytes)
-                .map(|(secret, silent_ms)| Opened::Session(secret, silent_ms))
-                .ok_or_else(|| stray(&"it opens a session in a way that is not known")),
-            Ok(RelayMessage::Tunnel { .. }) => Err(stray(&"it is of another session")),
-            Ok(_) => Err(stray(&"it is of a dialogue of gatekeepers")),
-            Err(fault) => Err(stray(&fault)),
-        }
+        let (keys, peer, cloud) = (gateway.keys.load_full(), self.keys.clone(), self.cloud.clone());
+        let (session, awaits_opening) = (self.session.clone(), self.awaits_opening);
+        let opened = in_turn(move || {
+            let read = keys.opener.read(&message, &peer.verifying).map_err(|fault| stray(&fault))?;
+            // A message without a use is not remembered: it would take the memory of messages that have one.
+            let useful = read.select(|message| useful(message, &session, awaits_opening)).map_err(|why| stray(&why))?;
+            keys.opener.accept(useful, &cloud, now()).map_err(|fault| match fault {
+                MessageFault::Replay(ReplayFault::Again) => NotOpened::Duplicate,
+                fault => stray(&fault),
+            })
+        });
+        let opened = opened.await.map_err(|_| NotOpened::Over(Reason::Stopping))??;
+        self.awaits_opening = false;
+        Ok(opened)
+    }
+}
+
+/// Returns what a message brings to a session that is not numbered, or not yet.
+fn useful(message: RelayMessage, own: &SessionId, awaits_opening: bool) -> Result<Opened, String> {
+    match message {
+        RelayMessage::Raw(bytes) => Ok(Opened::Plain(bytes)),
+        RelayMessage::Tunnel { session, .. } if session != *own => Err("it is of another session".to_owned()),
+        RelayMessage::Tunnel { .. } if !awaits_opening => Err("it opens a session that is open".to_owned()),
+        RelayMessage::Tunnel { bytes, .. } => TunnelSecret::read(&bytes)
+            .map(|(secret, silent_ms)| Opened::Session(secret, silent_ms))
+            .ok_or_else(|| "it opens a session in a way that is not known".to_owned()),
+        _ => Err("it is of a dialogue of gatekeepers".to_owned()),
     }
 }
 
 /// What a genuine message of a number brings, whose frame begins there.
 fn numbered(numbers: &mut Numbers, number: u64, (message, at): (Vec<u8>, usize), form: Form) -> Result<Opened, NotOpened> {
     match numbers.take(number) {
-        Place::Again => Err(NotOpened::Stray("a message of a tunnel was passed over: it has come before".to_owned())),
+        Place::Again => Err(NotOpened::Duplicate),
         Place::Behind(missing) => Err(NotOpened::Over(Reason::Lost(missing))),
         Place::Next => match Frame::read_from(message, at) {
             Ok(frame) => Ok(Opened::Frame(frame, form)),

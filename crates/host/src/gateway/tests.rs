@@ -6,6 +6,7 @@ mod given_up;
 mod limits;
 mod shares;
 pub(crate) mod side;
+mod strays;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -178,10 +179,13 @@ async fn what_is_forged_repeated_or_of_another_session_is_passed_over() {
         }
         relay.send_bytes(&queue, vec![0; 40]).await.unwrap();
         relay.send(&queue, "AAAA".into()).await.unwrap();
+        // A session ends after too many in a row.
+        assert_eq!((mirrored(port, b"abc").await, mirrored(other, b"def").await), (b"cba".to_vec(), b"fed".to_vec()));
     }
+    let queues: BTreeMap<String, Destination> = queues.into_iter().map(|queue| (queue.name().to_owned(), queue)).collect();
     for stranger in [Cloud::Two, Cloud::Stranger] {
         let sealer = MessageSealer::new(stranger.gateway().key()).unwrap();
-        for queue in &queues {
+        for queue in queues.values() {
             let sealed = sealer.seal(&RelayMessage::Raw(b"forged".to_vec()), &Cloud::Two.sealing(), now()).unwrap();
             relay.send(queue, sealed).await.unwrap();
         }
@@ -356,7 +360,7 @@ async fn upstreams_gateway_gets_whole_requests_and_answers_as_it_does() {
     }
     let Ok(Heard::Message(message)) = timeout(SOON, heard.next()).await.expect("soon") else { panic!("a message") };
     let opener = MessageOpener::new(Cloud::Two.gateway().key()).unwrap();
-    assert_eq!(opener.open(&message, &Cloud::One.verifying(), now()), Ok(RelayMessage::Raw(said.to_vec())));
+    assert_eq!(opener.open(&message, ("neighbor", &Cloud::One.verifying()), now()), Ok(RelayMessage::Raw(said.to_vec())));
     let sealer = MessageSealer::new(Cloud::Two.gateway().key()).unwrap();
     for piece in [&b"HTTP/1.1 200 OK\r\n"[..], b"Content-Length: 0\r\n\r\n"] {
         relay.send(&answered, sealer.seal(&RelayMessage::Raw(piece.to_vec()), &Cloud::One.sealing(), now()).unwrap()).await.unwrap();
@@ -391,7 +395,7 @@ async fn upstreams_gateway_reaches_a_provider_here() {
     at_provider.write_all(b"answer").await.unwrap();
     let Ok(Heard::Message(message)) = timeout(SOON, heard.next()).await.expect("soon") else { panic!("a message") };
     let opener = MessageOpener::new(one.gateway().key()).unwrap();
-    assert_eq!(opener.open(&message, &Cloud::Two.verifying(), now()), Ok(RelayMessage::Raw(b"answer".to_vec())));
+    assert_eq!(opener.open(&message, ("neighbor", &Cloud::Two.verifying()), now()), Ok(RelayMessage::Raw(b"answer".to_vec())));
     drop(at_provider);
     let Ok(Heard::Message(close)) = timeout(SOON, control.next()).await.expect("soon") else { panic!("a word") };
     assert_eq!(close, format!("CLOSE {}", opened.queue_id));
@@ -436,7 +440,7 @@ async fn upstreams_gateway_reaches_a_provider_that_ends_connections_by_the_next_
         let mut answer = Vec::new();
         while answer.len() < ANSWER.len() {
             let Ok(Heard::Message(message)) = timeout(SOON, heard.next()).await.expect("soon") else { panic!("a message") };
-            let Ok(RelayMessage::Raw(bytes)) = opener.open(&message, &Cloud::Two.verifying(), now()) else { panic!("bytes") };
+            let Ok(RelayMessage::Raw(bytes)) = opener.open(&message, ("neighbor", &Cloud::Two.verifying()), now()) else { panic!("bytes") };
             answer.extend(bytes);
         }
         assert_eq!(answer, ANSWER);

@@ -173,6 +173,14 @@ impl Tunnel {
         self.session().is_numbered() == Some(true)
     }
 
+    /// The other gateway's cloud, `name.operator`.
+    pub(super) fn peer_cloud(&self) -> String {
+        match self.side {
+            Side::Consumer => self.form.provider_cloud(),
+            Side::Provider => self.form.consumer_cloud(),
+        }
+    }
+
     /// The other gateway is told of the session, and has to answer in time.
     pub(super) fn asks(&self) {
         self.session().asked(self.gateway.time());

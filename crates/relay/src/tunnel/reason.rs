@@ -29,6 +29,9 @@ pub enum Reason {
     /// The other gateway does not keep to the protocol.
     #[error("the other gateway has sent what it may not send: {0}")]
     Fault(String),
+    /// The queues of the session carry messages that have no use in the session.
+    #[error("{0} messages in a row were forged, of another session, or without use")]
+    Strays(usize),
     /// Its only connection has ended.
     #[error("the connection has ended{}", .0.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
     Ended(Option<String>),

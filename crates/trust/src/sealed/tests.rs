@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{key::KeySize, replay::CLOCK_TOLERANCE};
+use crate::{
+    key::KeySize,
+    replay::{CLOCK_TOLERANCE, REMEMBERED_MAX},
+};
 
 /// Made by other programs (`vectors/relay/README.md`).
 const VECTORS: &str = include_str!("../../../../vectors/relay/sealed.json");
@@ -50,7 +53,7 @@ fn sealed(message: &RelayMessage) -> String {
 }
 
 fn open(sealed: &str) -> Result<RelayMessage, MessageFault> {
-    opener().open(sealed, &CAST.senders_key, now())
+    opener().open(sealed, ("neighbor", &CAST.senders_key), now())
 }
 
 #[test]
@@ -90,13 +93,17 @@ fn a_message_is_opened_once_however_often_it_is_sealed() {
     let message = RelayMessage::Raw(b"once".to_vec());
     let text = sealed(&message);
     let opener = opener();
-    assert_eq!(opener.open(&text, &CAST.senders_key, now()), Ok(message.clone()));
-    assert_eq!(opener.open(&text, &CAST.senders_key, now()), Err(ReplayFault::Again.into()));
+    assert_eq!(opener.open(&text, ("neighbor", &CAST.senders_key), now()), Ok(message.clone()));
+    assert_eq!(opener.open(&text, ("neighbor", &CAST.senders_key), now()), Err(ReplayFault::Again.into()));
     let signed = jose::open(&text, &OpeningKey::new(&CAST.ours).unwrap()).unwrap();
     let again = jose::seal(&signed, &CAST.sealing).unwrap();
-    assert_eq!(opener.open(&again, &CAST.senders_key, now()), Err(ReplayFault::Again.into()), "sealed anew by who has read it");
+    assert_eq!(
+        opener.open(&again, ("neighbor", &CAST.senders_key), now()),
+        Err(ReplayFault::Again.into()),
+        "sealed anew by who has read it"
+    );
     // The same words once more are another message.
-    assert_eq!(opener.open(&sealed(&message), &CAST.senders_key, now()), Ok(message));
+    assert_eq!(opener.open(&sealed(&message), ("neighbor", &CAST.senders_key), now()), Ok(message));
 }
 
 /// Parts of a text: the content key and the initialization vector.
@@ -117,7 +124,7 @@ fn messages_of_a_minute_have_one_content_key_and_each_its_own_vector() {
     let [first, second, third] = texts.each_ref().map(|text| key_and_vector(text));
     assert!(first.0 == second.0 && first.1 != second.1 && third.0 != second.0, "{first:?} {second:?} {third:?}");
     for text in &texts {
-        assert_eq!(opener.open(text, &key, now()), Ok(RelayMessage::Call(session())));
+        assert_eq!(opener.open(text, ("neighbor", &key), now()), Ok(RelayMessage::Call(session())));
     }
     assert!(lock(&opener.content_keys).get(&first.0).is_some() && lock(&opener.content_keys).get(&third.0).is_some());
 }
@@ -126,16 +133,19 @@ fn messages_of_a_minute_have_one_content_key_and_each_its_own_vector() {
 fn a_content_key_that_is_kept_stands_for_no_signature() {
     let opener = opener();
     let text = sealed(&RelayMessage::Call(session()));
-    opener.open(&text, &CAST.senders_key, now()).unwrap();
+    opener.open(&text, ("neighbor", &CAST.senders_key), now()).unwrap();
     // Who knows the content key of a message, as its sender does, says something unsigned with it, or something that another one has signed.
     let (_, kept) = jose::open_by(&text, &OpeningKey::new(&CAST.ours).unwrap(), |_| None).unwrap();
     let other = SigningKey::new(&CAST.other).unwrap();
     let claims = json!({"jti": "a", "iat": 1_900_000_000_u64, "sid": session().as_str()}).to_string();
     for said in [claims.clone(), jose::sign(claims.as_bytes(), &other).unwrap()] {
-        assert_eq!(opener.open(&jose::seal_by(said.as_bytes(), &kept), &CAST.senders_key, now()), Err(MessageFault::Unreadable));
+        assert_eq!(
+            opener.open(&jose::seal_by(said.as_bytes(), &kept), ("neighbor", &CAST.senders_key), now()),
+            Err(MessageFault::Unreadable)
+        );
     }
     let signed = jose::sign(claims.as_bytes(), &CAST.signing).unwrap();
-    let opened = opener.open(&jose::seal_by(signed.as_bytes(), &kept), &CAST.senders_key, now());
+    let opened = opener.open(&jose::seal_by(signed.as_bytes(), &kept), ("neighbor", &CAST.senders_key), now());
     assert_eq!(opened, Ok(RelayMessage::Call(session())), "what the sender has signed");
 }
 
@@ -144,7 +154,7 @@ fn a_content_key_of_who_is_refused_is_not_kept() {
     let opener = opener();
     let text = sealed(&RelayMessage::Call(session()));
     let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
-    opener.open(&text, &other, now()).unwrap_err();
+    opener.open(&text, ("neighbor", &other), now()).unwrap_err();
     assert!(lock(&opener.content_keys).get(&key_and_vector(&text).0).is_none());
 }
 
@@ -153,7 +163,7 @@ fn a_message_of_another_time_is_refused() {
     let text = sealed(&RelayMessage::Call(session()));
     for (seconds, expected) in [(-301, Err(())), (-300, Ok(())), (300, Ok(())), (301, Err(()))] {
         let then = UtcTime::from_unix_seconds(1_900_000_000_u64.checked_add_signed(seconds).unwrap());
-        let opened = opener().open(&text, &CAST.senders_key, then);
+        let opened = opener().open(&text, ("neighbor", &CAST.senders_key), then);
         assert_eq!(opened.as_ref().map(drop).map_err(drop), expected, "{seconds}: {opened:?}");
     }
     assert_eq!(CLOCK_TOLERANCE.as_secs(), 300);
@@ -163,9 +173,9 @@ fn a_message_of_another_time_is_refused() {
 fn another_recipient_and_another_sender_are_refused() {
     let text = sealed(&RelayMessage::Call(session()));
     let elsewhere = MessageOpener::new(&CAST.other).unwrap();
-    assert_eq!(elsewhere.open(&text, &CAST.senders_key, now()), Err(MessageFault::Unreadable));
+    assert_eq!(elsewhere.open(&text, ("neighbor", &CAST.senders_key), now()), Err(MessageFault::Unreadable));
     let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
-    assert_eq!(opener().open(&text, &other, now()), Err(MessageFault::Unreadable));
+    assert_eq!(opener().open(&text, ("neighbor", &other), now()), Err(MessageFault::Unreadable));
 }
 
 #[test]
@@ -173,8 +183,34 @@ fn what_is_refused_is_not_remembered() {
     let text = sealed(&RelayMessage::Call(session()));
     let opener = opener();
     let other = VerifyingKey::new(&CAST.other.public_key_info()).unwrap();
-    assert_eq!(opener.open(&text, &other, now()), Err(MessageFault::Unreadable));
-    assert_eq!(opener.open(&text, &CAST.senders_key, now()), Ok(RelayMessage::Call(session())));
+    assert_eq!(opener.open(&text, ("neighbor", &other), now()), Err(MessageFault::Unreadable));
+    assert_eq!(opener.open(&text, ("neighbor", &CAST.senders_key), now()), Ok(RelayMessage::Call(session())));
+}
+
+#[test]
+fn read_message_is_not_remembered_before_it_is_accepted() {
+    let (text, opener) = (sealed(&RelayMessage::Call(session())), opener());
+    let [first, second, third] = [(); 3].map(|()| opener.read(&text, &CAST.senders_key).unwrap());
+    let useless: Result<ReadMessage<()>, ()> = first.select(|_| Err(()));
+    assert!(useless.is_err());
+    assert_eq!(opener.accept(second, "neighbor", now()), Ok(RelayMessage::Call(session())));
+    assert_eq!(opener.accept(third, "other", now()), Err(ReplayFault::Again.into()));
+}
+
+#[test]
+fn flood_of_one_neighbor_leaves_the_others_their_messages() {
+    let opener = opener();
+    let now_s = now().unix_seconds();
+    // As the flood of a neighbor leaves the guard, without the two minutes of processor time that signing the messages takes.
+    for number in 0..2 * REMEMBERED_MAX as u128 {
+        let _ = lock(&opener.taken).take("flood", number.to_be_bytes(), now_s + 285, now());
+    }
+    let text = sealed(&RelayMessage::Call(session()));
+    assert_eq!(opener.open(&text, ("neighbor", &CAST.senders_key), now()), Ok(RelayMessage::Call(session())));
+    assert_eq!(
+        opener.open(&sealed(&RelayMessage::Call(session())), ("flood", &CAST.senders_key), now()),
+        Err(ReplayFault::Forgotten(0).into())
+    );
 }
 
 #[test]
@@ -222,7 +258,7 @@ fn messages_of_other_implementations_are_opened() {
     let messages = vectors["messages"].as_array().unwrap();
     assert!(messages.len() >= 10, "{}", messages.len());
     for message in messages {
-        let opened = opener.open(message["sealed"].as_str().unwrap(), &senders_key, now());
+        let opened = opener.open(message["sealed"].as_str().unwrap(), ("neighbor", &senders_key), now());
         assert_eq!(format!("{opened:?}"), message["means"].as_str().unwrap());
     }
 }

@@ -93,7 +93,7 @@ async fn a_monitor_of_quality_is_told_where_and_is_answered_and_measured() {
         let sealed = sealer.seal(&RelayMessage::Raw(bytes), &sealing, now()).unwrap();
         relay.send(&queue(&request), sealed).await.unwrap();
     };
-    let open = |sealed: String| match opener.open(&sealed, &verifying, now()).unwrap() {
+    let open = |sealed: String| match opener.open(&sealed, ("neighbor", &verifying), now()).unwrap() {
         RelayMessage::Raw(bytes) => bytes,
         other => panic!("{other:?}"),
     };

@@ -57,7 +57,7 @@ impl Upstream {
         let mut answer = Vec::new();
         while answer.len() < expected.len() {
             let Ok(Heard::Message(message)) = timeout(SOON, self.heard.next()).await.expect("soon") else { panic!("a message") };
-            let Ok(RelayMessage::Raw(bytes)) = opener.open(&message, &Cloud::Two.verifying(), now()) else { panic!("bytes") };
+            let Ok(RelayMessage::Raw(bytes)) = opener.open(&message, ("neighbor", &Cloud::Two.verifying()), now()) else { panic!("bytes") };
             answer.extend(bytes);
         }
         assert_eq!(answer, expected);

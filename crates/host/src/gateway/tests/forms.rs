@@ -54,7 +54,7 @@ async fn a_providers_gateway_that_knows_texts_only_is_sent_texts() {
     let mut consumer = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     consumer.write_all(b"question").await.unwrap();
     let opener = MessageOpener::new(Cloud::Two.gateway().key()).unwrap();
-    let opening = opener.open(&text(&mut asked).await, &Cloud::One.verifying(), now()).unwrap();
+    let opening = opener.open(&text(&mut asked).await, ("neighbor", &Cloud::One.verifying()), now()).unwrap();
     let RelayMessage::Tunnel { bytes, .. } = opening else { panic!("{opening:?}") };
     let (secret, _) = TunnelSecret::read(&bytes).unwrap();
     let key = secret.key(&queue_id, Direction::ToProvider);
