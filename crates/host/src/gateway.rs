@@ -9,8 +9,10 @@
 //!
 //! What a session may do is decided in `relay::tunnel`; here are the sockets, the tasks (two for each session, one for each connection), the ports and the places.
 
+mod door;
 mod ends;
 mod grant;
+mod handshakes;
 mod hearing;
 mod lane;
 mod lease;
@@ -46,12 +48,12 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use self::{door::Entrance, grant::Entering, handshakes::Handshakes, secrecy::PeerKeys, tunnel::Tunnel};
 pub use self::{
     ends::{End, EndError, Ends, SecureEnds},
     grant::GrantPlace,
     view::SessionView,
 };
-use self::{grant::Entering, lease::Lease, secrecy::PeerKeys, tunnel::Tunnel};
 use crate::{
     control::Control,
     gatekeeper::{GatekeeperError, Keys, Links},
@@ -103,6 +105,10 @@ pub struct GatewayCounts {
     pub bytes_to_peers: AtomicU64,
     /// Bytes of connections that came from other gateways.
     pub bytes_from_peers: AtomicU64,
+    /// TLS handshakes at ports of tunnels that failed: no certificate of the consumer, or too slow.
+    pub handshakes_failed: AtomicU64,
+    /// TLS handshakes at ports of tunnels that newer ones replaced.
+    pub handshakes_evicted: AtomicU64,
     /// Messages that were not taken: forged, repeated, of another session.
     pub strays: AtomicU64,
 }
@@ -128,6 +134,8 @@ pub struct Gateway {
     /// A session has come to its end.
     one_less: Notify,
     told: SeldomOf,
+    /// TLS handshakes in progress at all ports.
+    handshakes: Arc<Handshakes>,
     /// For whoever watches.
     pub counts: GatewayCounts,
 }
@@ -150,6 +158,7 @@ impl Gateway {
             started: Instant::now(),
             one_less: Notify::new(),
             told: SeldomOf::default(),
+            handshakes: Arc::default(),
             counts: GatewayCounts::default(),
         })
     }
@@ -195,7 +204,7 @@ impl Gateway {
             let place = self.place(&form.consumer_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
             let (queue_id, peer, side) = (draw_numbered_tunnel(), self.own.clone(), Side::Provider);
-            Tunnel::begin(self, tunnel::Parts { form, queue_id: queue_id.clone(), peer, peer_keys, side, lease: None, place }).await?;
+            Tunnel::begin(self, tunnel::Parts { form, queue_id: queue_id.clone(), peer, peer_keys, side, entrance: None, place }).await?;
             Ok(OpenedTunnel { queue_id, peer_name: self.own.clone(), key: self.authentication_info() })
         };
         let opened = opened.await;
@@ -215,15 +224,15 @@ impl Gateway {
             let _entering = Entering::reserve(self, &queue_id, &peer)?;
             let place = self.place(&form.provider_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
-            let lease = Lease::take(self).await?;
-            let port = lease.port();
+            let entrance = Entrance::take(self, &form.consumer).await?;
+            let port = entrance.lease.port();
             let ends = tunnel::Parts {
                 form,
                 queue_id: queue_id.clone(),
                 peer: peer.clone(),
                 peer_keys,
                 side: Side::Consumer,
-                lease: Some(lease),
+                entrance: Some(entrance),
                 place,
             };
             Tunnel::begin(self, ends).await?;
@@ -373,6 +382,13 @@ impl Gateway {
     fn tell(&self, peer: &SystemCommonName, what: &str) {
         if let Some(times) = self.told.due(&format!("{peer} {what}")) {
             tracing::warn!(system = "gateway", peer = %peer, times, "{what}");
+        }
+    }
+
+    /// Logs what happens at ports of tunnels, once a minute for each kind, with the latest detail.
+    fn tell_port(&self, kind: &'static str, latest: &str) {
+        if let Some(times) = self.told.due(kind) {
+            tracing::warn!(system = "gateway", latest, times, "{kind}");
         }
     }
 }

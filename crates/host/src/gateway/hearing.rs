@@ -1,19 +1,18 @@
 //! What a session hears: one task for each, which takes messages and connections until the session is over, and then tells the other gateway.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bodkin_relay::tunnel::{CONNECTIONS_MAX, Connection, Control, Event, Frame, Look, Reason, Side};
 use bodkin_trust::{RelayMessage, TunnelSecret};
 use tokio::{
-    net::{TcpListener, TcpStream},
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
-    ends::{End, EndError},
+    door::{Door, Entrance},
+    ends::End,
     lane::{Inbound, Lane, LaneOver},
-    lease::Lease,
     secrecy::{Ear, Form, Mouth, NotOpened, Opened, session_keys},
     speech::{Said, Speech},
     tunnel::Tunnel,
@@ -29,8 +28,6 @@ const LAST_WORDS_MAX: Duration = Duration::from_secs(2);
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// Before queues are removed whose last message the other gateway may still be reading.
 const LINGER: Duration = Duration::from_secs(1);
-/// Pause after the system refused to accept, so that a lack of descriptors is no busy loop.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Longest wait of a session that has nothing to wait for.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
@@ -39,8 +36,8 @@ pub(super) struct Hearing {
     tunnel: Arc<Tunnel>,
     data: Messages,
     control: Messages,
-    listener: Option<TcpListener>,
-    lease: Option<Lease>,
+    /// The consumer's port, on its side.
+    entrance: Option<Entrance>,
     ear: Ear,
     /// Until it is known how the other gateway is spoken to.
     speech: Option<Speech>,
@@ -50,22 +47,26 @@ pub(super) struct Hearing {
     last_call: Option<Instant>,
     /// Messages without a use since the last one that had one.
     strays: usize,
+    /// Until when an unused session waits for connections that are arriving.
+    grace: Option<Instant>,
 }
 
 /// What there was to wait for.
 enum Turn {
     Heard(Result<Heard, RelayError>),
     Word(Result<Heard, RelayError>),
-    Consumer(TcpStream, SocketAddr),
+    Consumer(End),
     Nothing,
 }
 
 impl Hearing {
-    pub(super) fn new(tunnel: Arc<Tunnel>, data: Messages, control: Messages, speech: Speech, mut lease: Option<Lease>) -> Self {
+    pub(super) fn new(tunnel: Arc<Tunnel>, data: Messages, control: Messages, speech: Speech, entrance: Option<Entrance>) -> Self {
         let ear = Ear::new(tunnel.peer_keys.clone(), tunnel.queue_id.clone(), (tunnel.peer_cloud(), tunnel.side));
-        let listener = lease.as_mut().and_then(Lease::listener);
+        if let Some(door) = entrance.as_ref().and_then(|entrance| entrance.door.as_ref()) {
+            door.leads_to(&tunnel);
+        }
         let (speech, connections) = (Some(speech), JoinSet::new());
-        Self { tunnel, data, control, listener, lease, ear, speech, speaking: None, connections, last_call: None, strays: 0 }
+        Self { tunnel, data, control, entrance, ear, speech, speaking: None, connections, last_call: None, strays: 0, grace: None }
     }
 
     pub(super) async fn run(mut self) {
@@ -75,6 +76,7 @@ impl Hearing {
         loop {
             let look = self.tunnel.session().look(self.tunnel.gateway.time());
             let until = match look {
+                Look::Over(Reason::Unused(_) | Reason::Idle(_)) if self.is_in_grace() => self.grace.unwrap_or_else(Instant::now),
                 Look::Over(reason) => {
                     self.tunnel.session().close(reason);
                     break;
@@ -94,10 +96,9 @@ impl Hearing {
             let taken = match turn {
                 Turn::Heard(heard) => self.take(heard).await,
                 Turn::Word(heard) => self.heed(heard),
-                Turn::Consumer(stream, address) => {
-                    // While it shakes hands the other gateway is told of the session.
-                    self.tunnel.used.notify_one();
-                    self.connections.spawn(welcome(self.tunnel.clone(), stream, address));
+                Turn::Consumer(end) => {
+                    self.grace = None;
+                    self.serve(end);
                     Ok(())
                 }
                 Turn::Nothing => Ok(()),
@@ -114,18 +115,37 @@ impl Hearing {
         let has_room = self.connections.len() < CONNECTIONS_MAX && self.tunnel.session().has_room();
         if !has_room && !self.tunnel.is_numbered() {
             // There is one connection only: nobody is left to wait for another.
-            self.listener = None;
+            self.entrance.as_mut().map(|entrance| entrance.door.take());
         }
         let until = self.last_call.map_or(until, |last_call| last_call.min(until));
-        let listener = self.listener.as_ref().filter(|_| has_room);
+        let door = self.entrance.as_mut().and_then(|entrance| entrance.door.as_mut()).filter(|_| has_room);
         tokio::select! {
             heard = self.data.next() => Turn::Heard(heard),
             heard = self.control.next() => Turn::Word(heard),
-            (stream, address) = accept(listener) => Turn::Consumer(stream, address),
+            end = arrival(door) => Turn::Consumer(end),
             Some(_) = self.connections.join_next() => Turn::Nothing,
             () = self.tunnel.changed.notified() => Turn::Nothing,
             () = sleep_until(until) => Turn::Nothing,
         }
+    }
+
+    /// Whether an unused session waits for a connection that is arriving: once, and no longer than a handshake may take.
+    fn is_in_grace(&mut self) -> bool {
+        let has_arrivals = self.entrance.as_ref().and_then(|entrance| entrance.door.as_ref()).is_some_and(Door::has_arrivals);
+        let until = *self.grace.get_or_insert_with(|| Instant::now() + self.tunnel.gateway.config.patience);
+        has_arrivals && Instant::now() < until
+    }
+
+    /// Carries what the consumer's connection says.
+    fn serve(&mut self, end: End) {
+        let Some(number) = self.tunnel.session().accept(self.tunnel.gateway.time()) else { return };
+        let (tunnel, lane) = (self.tunnel.clone(), self.tunnel.open_lane(number));
+        self.connections.spawn(async move {
+            if tunnel.is_numbered() && tunnel.say.send(Said::Frame(Frame::Connect(number))).await.is_err() {
+                return;
+            }
+            carry(&tunnel, lane, end).await;
+        });
     }
 
     /// Tells the provider's gateway of the session, if it can be told by number.
@@ -273,8 +293,8 @@ impl Hearing {
 
     /// Writes what has come, tells the other gateway, and leaves nothing behind.
     async fn end(self) {
-        let Self { tunnel, data, control, listener, lease, speaking, mut connections, .. } = self;
-        drop(listener);
+        let Self { tunnel, data, control, mut entrance, speaking, mut connections, .. } = self;
+        entrance.as_mut().map(|entrance| entrance.door.take());
         tunnel.close_lanes();
         let written = async { while connections.join_next().await.is_some() {} };
         if timeout(LAST_WORDS_MAX, written).await.is_err() {
@@ -302,7 +322,7 @@ impl Hearing {
                 tracing::debug!(system = "gateway", relay = %tunnel.relay.place(), "the other gateway was not told that a session is over");
             }
         }
-        drop(lease);
+        drop(entrance);
         tunnel.forget();
         sleep(LINGER).await;
         drop((data, control));
@@ -313,35 +333,11 @@ impl Hearing {
     }
 }
 
-async fn accept(listener: Option<&TcpListener>) -> (TcpStream, SocketAddr) {
-    let Some(listener) = listener else { return std::future::pending().await };
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(system = "gateway", %error, "a consumer's connection could not be accepted");
-                sleep(ACCEPT_PAUSE).await;
-            }
-        }
+async fn arrival(door: Option<&mut Door>) -> End {
+    match door {
+        Some(door) => door.next().await,
+        None => std::future::pending().await,
     }
-}
-
-/// Lets a consumer in, and carries what it says.
-async fn welcome(tunnel: Arc<Tunnel>, stream: TcpStream, address: SocketAddr) {
-    let patience = tunnel.gateway.config.patience;
-    let welcomed = timeout(patience, tunnel.gateway.ends.welcome(stream, address, &tunnel.form.consumer)).await;
-    let end = match welcomed
-        .unwrap_or_else(|_| Err(EndError(format!("{address} has not done its part of the TLS handshake within {patience:?}"))))
-    {
-        Ok(end) => end,
-        Err(error) => return tunnel.trouble(&format!("a connection to a tunnel's port failed: {error}")),
-    };
-    let Some(number) = tunnel.session().accept(tunnel.gateway.time()) else { return };
-    let lane = tunnel.open_lane(number);
-    if tunnel.is_numbered() && tunnel.say.send(Said::Frame(Frame::Connect(number))).await.is_err() {
-        return;
-    }
-    carry(&tunnel, lane, end).await;
 }
 
 /// Connects to the provider, and carries what it says.

@@ -6,6 +6,7 @@ mod given_up;
 mod limits;
 mod shares;
 pub(crate) mod side;
+mod strangers;
 mod strays;
 
 use std::{net::SocketAddr, time::Duration};

@@ -22,9 +22,9 @@ use tokio::sync::{Notify, mpsc};
 
 use super::{
     Gateway, SessionView,
+    door::Entrance,
     hearing::Hearing,
     lane::{Lane, LaneEnd, PIECES_MAX, PLAIN_PIECES_MAX},
-    lease::Lease,
     secrecy::PeerKeys,
     speech::{SAID_MAX, Said, Speech, WORDS_MAX},
     tell_end,
@@ -44,7 +44,7 @@ pub(super) struct Parts {
     pub(super) peer_keys: Arc<PeerKeys>,
     pub(super) side: Side,
     /// The consumer's port, on its side.
-    pub(super) lease: Option<Lease>,
+    pub(super) entrance: Option<Entrance>,
     /// Among the sessions that there may be.
     pub(super) place: Place,
 }
@@ -118,7 +118,7 @@ impl Tunnel {
     /// # Errors
     /// The relay cannot be used.
     pub(super) async fn begin(gateway: &Arc<Gateway>, parts: Parts) -> Result<(), ArrowheadError> {
-        let Parts { form, queue_id, peer, peer_keys, side, lease, place } = parts;
+        let Parts { form, queue_id, peer, peer_keys, side, entrance, place } = parts;
         let queues = Queues::new(&queue_id, &peer, side)?;
         let relay = gateway.links.link(&relay_place(&form));
         // Both are asked for in one passage.
@@ -135,7 +135,7 @@ impl Tunnel {
             peer,
             peer_keys,
             started: now(),
-            port: lease.as_ref().map(Lease::port),
+            port: entrance.as_ref().map(|entrance| entrance.lease.port()),
             relay,
             queues,
             session: Mutex::new(Session::new(side, gateway.config.terms, is_numbered, gateway.time())),
@@ -155,7 +155,7 @@ impl Tunnel {
         gateway.counts.opened.fetch_add(1, Relaxed);
         gateway.sessions().insert(tunnel.queue_id.clone(), tunnel.clone());
         let speech = Speech { said, words: heard };
-        tokio::spawn(Hearing::new(tunnel, data, control, speech, lease).run());
+        tokio::spawn(Hearing::new(tunnel, data, control, speech, entrance).run());
         Ok(())
     }
 
@@ -266,6 +266,11 @@ impl Tunnel {
     pub(super) fn trouble(&self, what: &str) {
         self.gateway.counts.broken.fetch_add(1, Relaxed);
         self.gateway.tell(&self.peer, what);
+        self.note_trouble(what);
+    }
+
+    /// Shows what went wrong in the session's view.
+    pub(super) fn note_trouble(&self, what: &str) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.to_owned());
     }
 

@@ -21,6 +21,16 @@ pub fn counters(gateway: &Gateway) -> Vec<Number> {
         ("bodkin_gateway_refused_total", "Tunnels that were asked for and could not be begun.", &counts.refused),
         ("bodkin_gateway_connections_total", "Connections of consumers, and to providers, in tunnels.", &counts.connections),
         ("bodkin_gateway_broken_total", "Of these, those that broke, or could not be made.", &counts.broken),
+        (
+            "bodkin_gateway_handshakes_failed_total",
+            "TLS handshakes at ports of tunnels that failed: no certificate of the consumer, or too slow.",
+            &counts.handshakes_failed,
+        ),
+        (
+            "bodkin_gateway_handshakes_evicted_total",
+            "TLS handshakes at ports of tunnels that newer handshakes replaced, because all slots were taken.",
+            &counts.handshakes_evicted,
+        ),
         ("bodkin_gateway_sent_bytes_total", "Bytes of connections that were sent to gateways of other clouds.", &counts.bytes_to_peers),
         ("bodkin_gateway_received_bytes_total", "Bytes of connections that came from gateways of other clouds.", &counts.bytes_from_peers),
         ("bodkin_gateway_strays_total", "Messages of tunnels that were passed over: forged, repeated, of another session.", &counts.strays),

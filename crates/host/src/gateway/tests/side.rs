@@ -103,7 +103,7 @@ pub mod request {
 /// Sockets as they are.
 struct PlainEnds;
 
-fn plain(stream: TcpStream) -> End {
+pub fn plain(stream: TcpStream) -> End {
     End { channel: Channel::plain(Socket(stream)), refused: Box::pin(std::future::pending()) }
 }
 
@@ -149,7 +149,12 @@ impl Side {
         Self::made_of(cloud, relay, (ports, idle, SOON), Box::new(PlainEnds))
     }
 
-    fn made_of(cloud: Cloud, relay: &MemoryRelay, (ports, idle, patience): (PortRange, Duration, Duration), ends: Box<dyn Ends>) -> Self {
+    pub fn made_of(
+        cloud: Cloud,
+        relay: &MemoryRelay,
+        (ports, idle, patience): (PortRange, Duration, Duration),
+        ends: Box<dyn Ends>,
+    ) -> Self {
         let config = GatewayConfig {
             listen: "127.0.0.1".parse().unwrap(),
             address: "127.0.0.1".to_owned(),
