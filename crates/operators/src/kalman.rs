@@ -22,7 +22,8 @@ use crate::{
 ///
 /// `start_variance` (1e6) is how little is known in the beginning. Input: one, of real points, of a model with m measurements m points a step: their number is a multiple of m. Result: `f64`, of each step
 /// the measurements as they are estimated (`result = "measurement"`, the default) or the state (`"state"`). A step with a NaN or an infinity among its measurements is
-/// predicted only. State: estimate and covariance; the covariance is updated in Joseph's form. Source: Kalman 1960; Bucy and Joseph 1968.
+/// predicted only. A filter restarts from its start values with the next finite measurement if its estimate or covariance is not finite, or cannot take that measurement. Each restart is
+/// counted. State: estimate and covariance; the covariance is updated in Joseph's form. Source: Kalman 1960; Bucy and Joseph 1968.
 pub const EKF: Kind = Kind { name: "ekf", inputs: 1..=1, trigger: Trigger::All, make };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +76,12 @@ impl<const SIDE: usize> Model<SIDE> {
         let rest = Matrix::diagonal(self.transition.rows(), 1.0).minus(&gain.times(&self.measurement));
         let noise = gain.times(&self.measurement_noise).times(&gain.transposed());
         let covariance = rest.times(&estimate.covariance).times(&rest.transposed()).plus(&noise);
-        if !corrected.is_finite() || !covariance.is_finite() {
-            return false;
+        let corrected = Estimate { state: corrected, covariance };
+        let is_finite = corrected.is_finite();
+        if is_finite {
+            *estimate = corrected;
         }
-        *estimate = Estimate { state: corrected, covariance };
-        true
+        is_finite
     }
 }
 
@@ -90,11 +92,20 @@ struct Estimate<const SIDE: usize> {
     covariance: Matrix<SIDE>,
 }
 
+impl<const SIDE: usize> Estimate<SIDE> {
+    fn is_finite(&self) -> bool {
+        self.state.is_finite() && self.covariance.is_finite()
+    }
+}
+
 struct Filter<const SIDE: usize> {
     element: Element,
     model: Model<SIDE>,
+    start: Estimate<SIDE>,
     estimate: Estimate<SIDE>,
     gives_state: bool,
+    /// Restarts since they were last taken.
+    restarts: u64,
     points: Vec<f64>,
 }
 
@@ -110,13 +121,49 @@ struct Blueprint {
 
 impl Blueprint {
     fn filter<const SIDE: usize>(&self) -> Filter<SIDE> {
-        let states = self.model.transition.rows();
+        let start = self.first_estimate();
         Filter {
             element: self.element,
             model: self.model.resized(),
-            estimate: Estimate { state: Matrix::column(&self.start), covariance: Matrix::diagonal(states, self.start_variance) },
+            start,
+            estimate: start,
             gives_state: self.gives_state,
+            restarts: 0,
             points: Vec::with_capacity(self.points_max),
+        }
+    }
+
+    fn first_estimate<const SIDE: usize>(&self) -> Estimate<SIDE> {
+        let states = self.model.transition.rows();
+        Estimate { state: Matrix::column(&self.start), covariance: Matrix::diagonal(states, self.start_variance) }
+    }
+
+    /// Whether a filter that has just started takes a measurement that is what it expects.
+    fn can_start(&self) -> bool {
+        let mut first = self.first_estimate();
+        self.model.predict(&mut first);
+        let expected = self.model.measurement.times(&first.state);
+        first.is_finite() && self.model.correct(&mut first, &expected)
+    }
+}
+
+impl<const SIDE: usize> Filter<SIDE> {
+    /// Goes one step on, with its measurements.
+    fn step(&mut self, measured: &[f64]) {
+        self.model.predict(&mut self.estimate);
+        if !measured.iter().all(|point| point.is_finite()) {
+            return;
+        }
+        let measured = Matrix::column(measured);
+        if self.estimate.is_finite() && self.model.correct(&mut self.estimate, &measured) {
+            return;
+        }
+        // Without a restart no later measurement could make the estimate finite again.
+        let mut first = self.start;
+        self.model.predict(&mut first);
+        if self.model.correct(&mut first, &measured) {
+            self.estimate = first;
+            self.restarts += 1;
         }
     }
 }
@@ -142,6 +189,9 @@ fn make(parameters: &mut Parameters, inputs: &[Input]) -> Result<Made, Misfit> {
     let shape = Shape::new(Element::F64, count).map_err(Misfit::Result)?;
     let (element, points_max) = (inputs[0].shape.element(), inputs[0].shape.points_max());
     let blueprint = Blueprint { element, model, start, start_variance, gives_state, points_max };
+    if !blueprint.can_start() {
+        return Err(error("start_variance", "with this model makes no finite first estimate: use numbers of another magnitude").into());
+    }
     Ok(match states.max(measurements) {
         1 => Made::new(blueprint.filter::<1>(), shape),
         2 => Made::new(blueprint.filter::<2>(), shape),
@@ -198,15 +248,18 @@ fn matrices(parameters: &mut Parameters) -> Result<(ReadModel, Vec<f64>), Parame
 impl<const SIDE: usize> Operator for Filter<SIDE> {
     fn run(&mut self, inputs: &Inputs<'_>, out: &mut Vec<u8>) -> Result<Emission, Fault> {
         read(self.element, inputs.all(), &mut self.points);
-        for measured in self.points.chunks_exact(self.model.measurement.rows()) {
-            self.model.predict(&mut self.estimate);
-            if measured.iter().all(|point| point.is_finite()) {
-                self.model.correct(&mut self.estimate, &Matrix::column(measured));
-            }
+        let points = std::mem::take(&mut self.points);
+        for measured in points.chunks_exact(self.model.measurement.rows()) {
+            self.step(measured);
             let result = if self.gives_state { self.estimate.state } else { self.model.measurement.times(&self.estimate.state) };
             result.cells().for_each(|point| write(out, &[point]));
         }
+        self.points = points;
         Ok(Emission::Emit)
+    }
+
+    fn take_restarts(&mut self) -> u64 {
+        std::mem::take(&mut self.restarts)
     }
 
     fn save(&self, state: &mut Vec<u8>) {

@@ -10,11 +10,14 @@ pub mod catalogue;
 mod cipher;
 mod concatenate;
 mod correlate;
+mod exact;
 mod expression;
 pub mod file;
 mod fourier;
 mod join;
 mod kalman;
+#[cfg(test)]
+mod magnitudes;
 mod map;
 pub mod parameters;
 mod points;

@@ -38,20 +38,6 @@ impl Ring {
         Some(replaced)
     }
 
-    /// Whether the next point replaces that in the first place.
-    pub fn is_at_first(&self) -> bool {
-        self.oldest == 0
-    }
-
-    pub fn len(&self) -> usize {
-        self.points.len()
-    }
-
-    /// The points, in any order.
-    pub fn points(&self) -> &[f64] {
-        &self.points
-    }
-
     /// Appends all points, the oldest first.
     pub fn save(&self, state: &mut Vec<u8>) {
         let (newer, older) = self.points.split_at(self.oldest);

@@ -82,8 +82,14 @@ impl History {
             return write(out, before);
         }
         let share = (at_ns - before_ns) as f64 / (self.made_ns[after] - before_ns) as f64;
-        before.iter().zip(sample(after)).for_each(|(before, after)| write(out, &[before + (after - before) * share]));
+        before.iter().zip(sample(after)).for_each(|(before, after)| write(out, &[between(*before, *after, share)]));
     }
+}
+
+/// The point on the line from one point to another. Of two finite points it is finite.
+fn between(before: f64, after: f64, share: f64) -> f64 {
+    let difference = after - before;
+    if difference.is_finite() { before + difference * share } else { before * (1.0 - share) + after * share }
 }
 
 impl Operator for Resample {

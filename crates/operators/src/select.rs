@@ -1,7 +1,11 @@
 //! One field of a JSON text.
 
 use bodkin_broker::graph::{Count, Element, Emission, Fault, Inputs, Operator, Shape, Trigger};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 use crate::{
     catalogue::{Input, Kind, Made, Misfit, demand},
@@ -63,7 +67,19 @@ impl<'de> DeserializeSeed<'de> for Way<'_> {
     type Value = Option<f64>;
 
     fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<Option<f64>, D::Error> {
-        text.deserialize_any(self)
+        match self.0 {
+            [] => Ok(number(<&RawValue>::deserialize(text)?.get())),
+            _ => text.deserialize_any(self),
+        }
+    }
+}
+
+/// Returns the double nearest to a JSON number. serde_json's own `f64` is only near it.
+fn number(text: &str) -> Option<f64> {
+    match text {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        _ => text.parse().ok().filter(|_| text.starts_with(|first: char| first == '-' || first.is_ascii_digit())),
     }
 }
 
@@ -74,20 +90,20 @@ impl<'de> Visitor<'de> for Way<'_> {
         f.write_str("a JSON text")
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Option<f64>, E> {
-        Ok(self.0.is_empty().then(|| f64::from(u8::from(value))))
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Option<f64>, E> {
+        Ok(None)
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Option<f64>, E> {
-        Ok(self.0.is_empty().then_some(value as f64))
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Option<f64>, E> {
+        Ok(None)
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Option<f64>, E> {
-        Ok(self.0.is_empty().then_some(value as f64))
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Option<f64>, E> {
+        Ok(None)
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Option<f64>, E> {
-        Ok(self.0.is_empty().then_some(value))
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Option<f64>, E> {
+        Ok(None)
     }
 
     fn visit_str<E: Error>(self, _: &str) -> Result<Option<f64>, E> {

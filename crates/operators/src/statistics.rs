@@ -4,6 +4,7 @@ use bodkin_broker::graph::{Element, Emission, Fault, Inputs, Operator, Shape, Tr
 
 use crate::{
     catalogue::{Input, Kind, Made, Misfit, demand},
+    exact::ExactSum,
     parameters::Parameters,
     points::{read, write},
 };
@@ -63,13 +64,18 @@ fn rms(points: &[f64]) -> f64 {
 }
 
 fn kurtosis(points: &[f64]) -> f64 {
-    let count = points.len() as f64;
-    let mean = points.iter().map(|point| point / count).sum::<f64>();
-    let largest = points.iter().map(|point| (point - mean).abs()).fold(0.0, f64::max);
-    if largest == 0.0 {
+    if !points.iter().all(|point| point.is_finite()) || points.iter().all(|point| *point == points[0]) {
         return f64::NAN;
     }
-    let moment = |power| points.iter().map(|point| ((point - mean) / largest).powi(power)).sum::<f64>() / count;
+    let count = points.len() as f64;
+    let mut sum = ExactSum::new();
+    points.iter().for_each(|point| sum.add(*point));
+    let mean = sum.mean();
+    // A deviation from the mean may be larger than any double.
+    let scale = if points.iter().any(|point| point.abs() > f64::MAX / 4.0) { 0.25 } else { 1.0 };
+    let deviation = |point: &f64| point * scale - mean * scale;
+    let largest = points.iter().map(|point| deviation(point).abs()).fold(0.0, f64::max);
+    let moment = |power| points.iter().map(|point| (deviation(point) / largest).powi(power)).sum::<f64>() / count;
     moment(4) / moment(2).powi(2)
 }
 

@@ -15,6 +15,13 @@ pub trait Operator: Send {
     /// Appends what [`restore`](Self::restore) needs to go on from here; nothing if the operator has no state.
     fn save(&self, _state: &mut Vec<u8>) {}
 
+    /// Returns the restarts from start values since the last call.
+    ///
+    /// An operator restarts when its state is no longer usable, for example not finite.
+    fn take_restarts(&mut self) -> u64 {
+        0
+    }
+
     /// Goes on from a state that another instance, made with the same parameters, has saved. A state that is refused changes nothing.
     fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
         if state.is_empty() { Ok(()) } else { Err(StateError) }

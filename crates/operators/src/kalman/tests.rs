@@ -140,3 +140,101 @@ fn matrices_that_are_no_model_are_refused() {
     assert!(refused("process_noise", rows(&[&[-1.0, 0.0], &[0.0, 1.0]])).starts_with("process_noise must be a covariance"));
     assert!(refused("measurement_noise", rows(&[&[0.0]])).starts_with("measurement_noise must be a covariance"));
 }
+
+fn model_bench(model: &str) -> Bench {
+    let noises = [("process_noise", number(0.01)), ("measurement_noise", number(1.0))];
+    let growing = [
+        ("transition", rows(&[&[1.1]])),
+        ("measurement", rows(&[&[1.0]])),
+        ("process_noise", rows(&[&[0.01]])),
+        ("measurement_noise", rows(&[&[1.0]])),
+    ];
+    let of_model = if model == "matrices" { growing.to_vec() } else { noises.to_vec() };
+    Bench::new(&EKF, &[vec![("model", text(model))], of_model].concat(), &[input("f64[<=5000]")])
+}
+
+const MODELS: [&str; 3] = ["random_walk", "constant_velocity", "matrices"];
+
+fn state_of(bench: &Bench) -> Vec<f64> {
+    let mut state = Vec::new();
+    bench.operator.save(&mut state);
+    numbers(&state)
+}
+
+#[test]
+fn filter_after_overflow_restarts_with_next_measurement() {
+    let calm = [20.0; 30];
+    let cases: [(&str, Vec<f64>); 3] =
+        [("constant_velocity", vec![1.7e308]), ("matrices", vec![f64::NAN; 4_000]), ("random_walk", vec![f64::MAX, -f64::MAX])];
+    for (model, huge) in cases {
+        let (mut bench, mut fresh) = (model_bench(model), model_bench(model));
+        run(&mut bench, &huge);
+        let before = bench.operator.take_restarts();
+        let found = run(&mut bench, &calm);
+        let restarts = before + bench.operator.take_restarts();
+        assert_eq!((restarts, bench.operator.take_restarts()), (1, 0), "{model}");
+        assert!(found.iter().all(|point| point.is_finite()), "{model}: {found:?}");
+        if model != "random_walk" {
+            assert_eq!(found, run(&mut fresh, &calm), "{model}");
+        }
+    }
+}
+
+#[test]
+fn filter_restored_without_finite_state_restarts() {
+    for model in MODELS {
+        let cells = state_of(&model_bench(model)).len();
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for at in 0..cells {
+                let (mut bench, mut fresh) = (model_bench(model), model_bench(model));
+                let mut state = state_of(&bench);
+                state[at] = wrong;
+                assert_eq!(bench.operator.restore(&bytes(&state)), Ok(()));
+                // The state is the same at a standby that has taken it over before the next measurement.
+                assert_eq!(run(&mut bench, &[f64::NAN]).len(), 1);
+                assert_eq!(run(&mut bench, &[20.0; 9]), run(&mut fresh, &[20.0; 9]), "{model} {wrong} at {at}");
+                assert_eq!(bench.operator.take_restarts(), 1, "{model} {wrong} at {at}");
+            }
+        }
+    }
+}
+
+fn any_point() -> impl Strategy<Value = f64> {
+    prop_oneof![9 => crate::exact::tests::any_magnitude(), 1 => Just(f64::NAN), 1 => prop_oneof![Just(f64::MAX), Just(-f64::MAX)]]
+}
+
+proptest! {
+    #[test]
+    fn filter_is_finite_after_each_finite_measurement(points in prop::collection::vec(any_point(), 1..200), nulls in 0usize..4_500) {
+        for model in MODELS {
+            let mut bench = model_bench(model);
+            run(&mut bench, &vec![f64::NAN; nulls]);
+            for (point, found) in points.iter().zip(run(&mut bench, &points)) {
+                prop_assert!(!point.is_finite() || found.is_finite(), "{model}: {found} of {point}");
+            }
+            let state = state_of(&bench);
+            prop_assert!(!points[points.len() - 1].is_finite() || state.iter().all(|cell| cell.is_finite()), "{model}: {state:?}");
+        }
+    }
+
+    #[test]
+    fn filter_of_scaled_signal_is_scaled_filter(points in prop::collection::vec(-1e3..1e3f64, 1..60), power in -980i32..980) {
+        // A power of two changes no fraction, and the covariance does not depend on the measurements.
+        let scale = 2f64.powi(power);
+        for model in MODELS {
+            let scaled: Vec<f64> = points.iter().map(|point| point * scale).collect();
+            let found = run(&mut model_bench(model), &scaled);
+            let expected: Vec<f64> = run(&mut model_bench(model), &points).iter().map(|point| point * scale).collect();
+            prop_assert_eq!(found, expected, "{}", model);
+        }
+    }
+}
+
+#[test]
+fn model_without_finite_first_estimate_is_refused() {
+    let parameters = [("model", text("random_walk")), ("process_noise", number(1e308)), ("measurement_noise", number(1.7e308))];
+    let mut parameters = Parameters::new(parameters.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let refused = make(&mut parameters, &[input("f64")]).err().map(|misfit| misfit.to_string());
+    let expected = "start_variance with this model makes no finite first estimate: use numbers of another magnitude";
+    assert_eq!(refused.as_deref(), Some(expected));
+}
