@@ -103,7 +103,7 @@ typedef struct bodkin_node bodkin_node_t;
 /** The node, with its topics. The first group is the caller's to set, the rest begins as zeros. */
 struct bodkin_node {
     const char *name;         /**< the system that publishes; also the links' identity */
-    uint64_t incarnation;     /**< greater than that of every earlier run: nanoseconds since 1970 at the start will do */
+    uint64_t incarnation;     /**< greater than that of every earlier run, and not a time in the future: nanoseconds since 1970 at the start will do */
     bodkin_topic_t *topics;
     uint32_t topics_count;
     uint64_t (*utc_ns)(void); /**< nanoseconds since 1970: the broker measures deadlines by it */

@@ -243,6 +243,46 @@ fn events_that_take_longer_from_their_publisher_than_is_stated_suspend_the_guara
     assert!(shown.contains("suspended by publishers") && shown.contains(&format!("not guaranteed: {why}")), "{shown}");
 }
 
+#[test]
+fn future_incarnation_is_refused_and_ends_no_run() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let (epoch, created_utc_ns) = (Epoch::NONE, utc_ns());
+    for topic in ["hot", "any"] {
+        let (mut sensor, mut display) = (dealer(&cloud, "sensor"), subscriber(&cloud, topic));
+        for incarnation in [u64::MAX, created_utc_ns + 600_000_000_000].map(Incarnation) {
+            say(&mut sensor, &ClientFrame::Resume { epoch, incarnation, from: Sequence(1), to: Sequence(1), topic });
+            publish(&mut sensor, topic, b"2099", &EventHeader { incarnation, ..header(1) });
+            let (reason, text) = refused(&mut sensor);
+            assert_eq!(reason, RefusalReason::Header, "{text}");
+            let found = format!("incarnation {} is in the future", incarnation.0);
+            assert!(text.contains(&found) && text.contains("expected at most"), "{text}");
+        }
+        // The clock is right again: the publisher's next run is not an earlier one.
+        publish(&mut sensor, topic, b"now", &EventHeader { incarnation: Incarnation(created_utc_ns), ..header(1) });
+        hear(&mut sensor, |command| assert!(matches!(command, ClientFrame::Covered { through: Sequence(1), .. }), "{command:?}"));
+        assert_eq!(texts(&mut display).1, "now");
+    }
+}
+
+#[test]
+fn subscriber_with_future_incarnation_is_succeeded() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), &[]);
+    let of_run = |incarnation| {
+        let mut link = named(&cloud, SocketType::Dealer, Some("display"));
+        say(&mut link, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: Incarnation(incarnation), name: "display" });
+        hear(&mut link, |command| assert!(matches!(command, ClientFrame::Leader { .. })));
+        link
+    };
+    let mut ahead = of_run(u64::MAX);
+    subscribed(&mut ahead, "hot", Some(Duration::from_secs(60)));
+    // Its next run begins after the longest time that a clock is believed to be ahead.
+    let mut next = of_run(utc_ns() + 121_000_000_000);
+    subscribed(&mut next, "hot", Some(Duration::from_secs(60)));
+    assert_eq!(refused(&mut ahead).0, RefusalReason::OldIncarnation);
+}
+
 /// Answers the broker's question for the time, by a clock that is so far ahead.
 fn answer(link: &mut Link, ahead_ns: u64) {
     let (epoch, sent_utc_ns) = hear(link, |command| match *command {

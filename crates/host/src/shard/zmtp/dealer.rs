@@ -137,10 +137,12 @@ impl Shard {
     }
 
     fn greet(&mut self, slot: usize, name: &str, incarnation: Incarnation) -> Result<(), String> {
-        let dealer = self.endpoint.dealer(slot);
+        let (now, dealer) = (self.clock.utc, self.endpoint.dealer(slot));
         if dealer.hello.is_some() {
             return Err("a client says hello once".to_owned());
         }
+        // A clock that was wrong once must not keep all later sessions of the name out.
+        let incarnation = incarnation.min(publish::incarnation_max(now));
         dealer.hello = Some(Hello { name: name.into(), incarnation });
         let (epoch, is_leader) = (self.epoch(), self.leads());
         self.endpoint.tell(slot, &ClientFrame::Leader { epoch, is_leader });

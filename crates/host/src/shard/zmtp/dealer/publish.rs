@@ -65,6 +65,26 @@ impl Numbered {
     }
 }
 
+/// Returns the highest incarnation that is accepted at this time. Incarnations are start times: a higher one would end all runs that start before it.
+pub(super) fn incarnation_max(now: UtcTime) -> Incarnation {
+    Incarnation(now.plus(EVENT_AHEAD_MAX).unix_nanos())
+}
+
+fn check_incarnation(found: Incarnation, now: UtcTime) -> Result<(), NotTaken> {
+    let max = incarnation_max(now);
+    if found <= max {
+        return Ok(());
+    }
+    let told = format!(
+        "The incarnation {} is in the future: expected at most {}, the broker's time in nanoseconds since 1970 plus {} s. \
+        Set the publisher's clock, then restart the publisher.",
+        found.0,
+        max.0,
+        EVENT_AHEAD_MAX.as_secs()
+    );
+    Err(NotTaken::Header(ArrowheadError::bad_payload(told, ORIGIN)))
+}
+
 fn later_run(LaterRun(incarnation): LaterRun) -> NotTaken {
     let told = format!("A later run of this publisher has published on the topic, incarnation {}: this one is over.", incarnation.0);
     NotTaken::LaterRun(ArrowheadError::invalid_parameter(told))
@@ -124,6 +144,7 @@ impl Shard {
             );
             return Err(NotTaken::Header(ArrowheadError::bad_payload(told, ORIGIN)));
         }
+        check_incarnation(header.incarnation, now)?;
         let local = self.clock.local_of_utc_ns(header.created_utc_ns);
         let has_wrong_clock = self.context.stalls.is_wrong(&self.endpoint.dealer(slot).clock);
         let numbered = Numbered { header, created: local, has_wrong_clock, link: self.dealer_key(slot) };
@@ -240,7 +261,8 @@ impl Shard {
 
     /// The stream of a real-time topic, if this publisher may number it. Who follows has none but those that the leader has.
     fn real_time_stream(&mut self, slot: usize, topic: &str, incarnation: Incarnation) -> Option<StreamIdentity> {
-        if self.endpoint.follows {
+        // The publisher's next event receives the refusal.
+        if self.endpoint.follows || incarnation > incarnation_max(self.clock.utc) {
             return None;
         }
         let publisher = self.publisher_of(slot)?;
