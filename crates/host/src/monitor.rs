@@ -218,6 +218,7 @@ impl Monitor {
         self.push_graphs(&mut text);
         self.push_stages(&mut text);
         self.push_fleet_ages(&mut text);
+        self.push_relay_refusals(&mut text);
         text
     }
 

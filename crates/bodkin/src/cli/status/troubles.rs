@@ -70,6 +70,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
         }),
         is("bodkin_guarantee_suspended").then(|| format!("deadlines are not guaranteed: {}", suspended_by(platform))),
+        is("bodkin_relay_clients_at_limit").then(|| {
+            let count = number(numbers, "bodkin_relay_clients_at_limit");
+            format!("clients of this cloud's relay to which a limit has refused something in the last minute: {count}; the log names client and limit, GET /metrics counts them (bodkin_relay_client_rejected_total)")
+        }),
         is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
     ];
     told.into_iter().flatten().collect()
@@ -114,7 +118,11 @@ pub fn notices(overview: &NodeOverview) -> Vec<String> {
     let other = number(numbers, "bodkin_nodes_other_release");
     let other =
         (other > 0.0).then(|| format!("nodes of this cloud that run another release than this one: {other}; bring them to the same one"));
-    told.into_iter().chain(other).collect()
+    let suspended = number(numbers, "bodkin_relay_clients_suspended");
+    let suspended = (suspended > 0.0).then(|| {
+        format!("clients of this cloud's relay that wait at some destinations until what they have sent is read: {suspended}; each has a quota of pending bytes")
+    });
+    told.into_iter().chain(other).chain(suspended).collect()
 }
 
 /// A node that does not know says nothing.
@@ -155,7 +163,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 22] = [
+    const FIRING: [Firing; 23] = [
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         (
@@ -189,6 +197,7 @@ mod tests {
         ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
         ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
         ("BodkinGraphLinkDown", &[("bodkin_graph_links_down", 3.0)], "not heard: 3"),
+        ("BodkinRelayClientAtLimit", &[("bodkin_relay_clients_at_limit", 2.0)], "in the last minute: 2"),
         ("BodkinBackupFar", &[("bodkin_backup_far", 1.0)], "take longer to the Backup"),
     ];
 
@@ -225,5 +234,6 @@ mod tests {
         let both = told(&[("bodkin_guarantee_suspended", 1.0), ("bodkin_audit_suspended", 1.0)]);
         assert!(both.len() == 2 && both[0].contains("changes are refused"), "the most urgent first: {both:?}");
         assert!(told(&[("bodkin_certificates_end_timestamp_seconds", 5.0)])[0].contains("has ended"));
+        assert!(told(&[("bodkin_relay_clients_suspended", 3.0)])[0].contains("is read: 3"));
     }
 }
