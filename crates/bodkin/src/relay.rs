@@ -50,15 +50,27 @@ pub struct ServeOptions {
     /// Connections at the same time; each cloud has two, its Gatekeeper's and its Gateway's
     #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().connections_max)]
     connections_max: usize,
+    /// Connections of one client, which is known by the key of its certificate [default: a quarter of --connections-max]
+    #[arg(long, value_name = "NUMBER")]
+    client_connections_max: Option<usize>,
+    /// Channels of one client on all its connections; a listener or a sender is one
+    #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().client_channels_max)]
+    client_channels_max: usize,
     /// Topics and queues at the same time; a tunnel has four
     #[arg(long, value_name = "NUMBER", default_value_t = HubLimits::default().destinations_max)]
     destinations_max: usize,
+    /// Topics and queues that one client uses [default: a quarter of --destinations-max]
+    #[arg(long, value_name = "NUMBER")]
+    client_destinations_max: Option<usize>,
     /// Bytes that wait in a queue before its senders wait
     #[arg(long, value_name = "BYTES", default_value_t = HubLimits::default().queue_bytes_max)]
     queue_bytes_max: u64,
     /// Bytes that wait in all queues before messages are refused
     #[arg(long, value_name = "BYTES", default_value_t = HubLimits::default().bytes_max)]
     bytes_max: u64,
+    /// Bytes that one client has sent and nobody has received, before its messages are refused [default: a quarter of --bytes-max]
+    #[arg(long, value_name = "BYTES")]
+    client_bytes_max: Option<u64>,
     /// Seconds after which a queue is removed to which nobody listens or sends
     #[arg(long, value_name = "SECONDS", default_value_t = HubLimits::default().queue_idle.as_secs())]
     queue_idle_s: u64,
@@ -68,9 +80,13 @@ impl ServeOptions {
     fn limits(&self) -> HubLimits {
         HubLimits {
             connections_max: self.connections_max,
+            client_connections_max: self.client_connections_max.unwrap_or(HubLimits::quota(self.connections_max)),
+            client_channels_max: self.client_channels_max,
             destinations_max: self.destinations_max,
+            client_destinations_max: self.client_destinations_max.unwrap_or(HubLimits::quota(self.destinations_max)),
             queue_bytes_max: self.queue_bytes_max,
             bytes_max: self.bytes_max,
+            client_bytes_max: self.client_bytes_max.unwrap_or(self.bytes_max / 4),
             queue_idle: Duration::from_secs(self.queue_idle_s),
             ..HubLimits::default()
         }
@@ -163,9 +179,12 @@ async fn serve(options: &ServeOptions, identity: Identity, guests: Guests, json_
             _ = renewal.tick() => reload(options, &admission, "the hour"),
         }
     }
-    let counts = server.counts();
+    let (counts, refusals) = (server.counts(), server.refusals());
     server.stop().await;
     tracing::info!(?counts, "what the relay has counted");
+    for (client, limit, count) in refusals {
+        tracing::info!(client = &*client, limit = limit.name(), count, "requests of a client of the relay refused");
+    }
     Ok(())
 }
 
@@ -175,5 +194,31 @@ fn reload(options: &ServeOptions, admission: &ListedAdmission, why: &str) {
     match reloaded {
         Ok(()) => tracing::info!(why, "certificates and guests were read again"),
         Err(error) => tracing::error!(why, error = format!("{error:#}"), "certificates and guests stay as they were"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: ServeOptions,
+    }
+
+    fn limits(arguments: &[&str]) -> HubLimits {
+        Command::parse_from([&["relay"], arguments].concat()).options.limits()
+    }
+
+    #[test]
+    fn quotas_follow_the_limits_of_all_clients() {
+        assert_eq!(limits(&[]), HubLimits::default());
+        let smaller = limits(&["--connections-max", "8", "--destinations-max", "3", "--bytes-max", "4000"]);
+        assert_eq!((smaller.client_connections_max, smaller.client_destinations_max, smaller.client_bytes_max), (2, 1, 1000));
+        let given = limits(&["--client-connections-max", "7", "--client-bytes-max", "9", "--client-channels-max", "5"]);
+        assert_eq!((given.client_connections_max, given.client_bytes_max, given.client_channels_max), (7, 9, 5));
     }
 }
