@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::thread;
 
 use bodkin_broker::EventId;
 use serde_json::{Value, json};
@@ -174,7 +175,7 @@ fn what_does_not_fit_is_marked_or_shed_and_told() {
         let pairs = EventStream::open(cloud.address(System::EventHandler), target, &[]);
         publish(&cloud, "left", "1");
         wait_for(&cloud, "taken_total", 1);
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        thread::sleep(std::time::Duration::from_millis(700));
         publish(&cloud, "right", "2");
         // Only where the first one was shed does the second one wait for another.
         publish(&cloud, "left", "3");
@@ -370,4 +371,57 @@ fn graphs_are_deployed_replaced_and_removed_while_the_cloud_runs() {
     publish(&cloud, "level", "6");
     publish(&cloud, "second", "marker");
     assert_eq!(second.wait_for(2)[1].data, "marker", "nothing came of the level");
+}
+
+/// Threads that publish at the same time, and events of each.
+const FLOOD: (usize, usize) = (4, 40);
+
+#[test]
+fn flooded_graph_accounts_for_each_taken_event() {
+    // A round takes longer than an event takes to arrive.
+    let graph = format!(
+        "[graph]\nname = \"flooded\"\n[[supplier]]\ntopic = \"wave\"\nshape = \"u8[4096]\"\nform = \"base64\"\nperiod_s = 1000\n\
+        [[operator]]\nname = \"sum\"\nkind = \"map\"\ninputs = [\"wave\"]\nexpression = \"x{}\"\n\
+        [[output]]\ntopic = \"sums\"\nfrom = \"sum\"\nform = \"base64\"\n",
+        " + x".repeat(127)
+    );
+    let place = TempDir::new().expect("a directory");
+    let cloud = start(&place, &[&graph], "");
+    let payload = "AQID".repeat(4096 / 3) + "AQ==";
+    thread::scope(|scope| {
+        for _ in 0..FLOOD.0 {
+            scope.spawn(|| (0..FLOOD.1).for_each(|_| publish(&cloud, "wave", &payload)));
+        }
+    });
+    let all = (FLOOD.0 * FLOOD.1) as u64;
+    let sum = || ["published_total", "shed_total", "replaced_total", "failed_total"].map(|name| count(&cloud, name)).iter().sum::<u64>();
+    wait_for(&cloud, "taken_total", all);
+    assert!(eventually(|| sum() == all), "{} of {all}: {}", sum(), cloud.get("/metrics").text());
+    assert!(count(&cloud, "replaced_total") > 0, "nothing was replaced: {}", cloud.get("/metrics").text());
+    assert_eq!(count(&cloud, "excess_total"), all - 2, "one event is due, and one may be early");
+    let told = cloud.get("/api/v1/graphs").expect_status(200).json()["data"][0].clone();
+    let counts = ["replaced", "excess"].map(|name| told[name].as_u64().expect("a count"));
+    assert_eq!(counts, ["replaced_total", "excess_total"].map(|name| count(&cloud, name)), "{told}");
+    assert!(cloud.stderr().contains("events replaced by newer ones"), "{}", cloud.stderr());
+}
+
+#[test]
+fn filter_after_overflow_restarts_counted_and_logged() {
+    let graph = "[graph]\nname = \"track\"\nreplace_queued = false\n[[supplier]]\ntopic = \"place\"\nshape = \"f64\"\nperiod_ms = 1\n\
+        [[operator]]\nname = \"filter\"\nkind = \"ekf\"\ninputs = [\"place\"]\nmodel = \"constant_velocity\"\nprocess_noise = 0.01\n\
+        measurement_noise = 1\n[[output]]\ntopic = \"track\"\nfrom = \"filter\"\n";
+    let place = TempDir::new().expect("a directory");
+    let cloud = start(&place, &[graph], "");
+    let results = stream(&cloud, "track");
+    for (number, payload) in ["1.7e308", "20", "20"].into_iter().enumerate() {
+        publish(&cloud, "place", payload);
+        results.wait_for(number + 1);
+    }
+    let last: f64 = results.wait_for(3)[2].data.parse().expect("a number");
+    assert!((last - 20.0).abs() < 0.1, "{last}");
+    let told = cloud.get("/api/v1/graphs").expect_status(200).json()["data"][0].clone();
+    assert_eq!((&told["restarts"], &told["nodes"][0]["restarts"]), (&json!(1), &json!(1)), "{told}");
+    let metrics = cloud.get("/metrics").expect_status(200).text().to_owned();
+    assert!(metrics.contains("bodkin_operator_restarts_total{graph=\"track\",operator=\"filter\"} 1\n"), "{metrics}");
+    assert!(cloud.stderr().contains("operator restarted: its state was no longer finite"), "{}", cloud.stderr());
 }

@@ -26,6 +26,7 @@ mod level;
 mod node;
 mod pace;
 mod progress;
+mod rate;
 mod schedule;
 mod store;
 mod waiting;
@@ -45,6 +46,7 @@ use self::{
     level::{LevelQueues, Move},
     node::{Node, Running},
     progress::Progress,
+    rate::ArrivalRate,
     store::Store,
 };
 use super::{
@@ -74,8 +76,12 @@ pub struct Machine {
     levels: Vec<LevelQueues>,
     /// Of each supplier: its level, and who reads it.
     suppliers: Vec<(usize, Vec<(OperatorId, usize)>)>,
+    /// Of each supplier.
+    rates: Vec<ArrivalRate>,
     refused: u64,
+    excess: u64,
     replaced_queued: u64,
+    replaced_at_inputs: u64,
     is_suspended: bool,
     /// Whether less urgent levels wait for the host's word.
     is_held: bool,
@@ -107,6 +113,7 @@ impl Machine {
         let levels = numbers.iter().map(|_| LevelQueues::new(nodes.len(), slots)).collect();
         let outputs = graph.outputs().iter().map(|_| OutputState::default()).collect();
         let dropped = Vec::with_capacity(super::EVENTS_MAX);
+        let rates = vec![ArrivalRate::default(); graph.suppliers().len()];
         Self {
             graph,
             policy,
@@ -115,8 +122,11 @@ impl Machine {
             outputs,
             levels,
             suppliers,
+            rates,
             refused: 0,
+            excess: 0,
             replaced_queued: 0,
+            replaced_at_inputs: 0,
             is_suspended: false,
             is_held: false,
             dropped,
@@ -153,6 +163,16 @@ impl Machine {
         (self.refused, self.replaced_queued)
     }
 
+    /// Counts events and results that newer ones replaced before an operator used them.
+    pub fn replaced(&self) -> u64 {
+        self.replaced_queued + self.replaced_at_inputs
+    }
+
+    /// Counts taken events that arrived faster than their supplier's period and jitter allow.
+    pub fn excess(&self) -> u64 {
+        self.excess
+    }
+
     /// Takes an event. The caller puts its payload into the slot before it carries out what is in `out`.
     pub fn arrive(&mut self, now_ns: u64, arrival: Arrival, out: &mut Vec<Action>) -> Result<EventSlot, Refused> {
         let supplier = &self.graph.suppliers()[arrival.supplier.index()];
@@ -170,6 +190,7 @@ impl Machine {
             self.refused += 1;
             return Err(refused);
         }
+        self.excess += u64::from(self.rates[arrival.supplier.index()].is_excess(now_ns, supplier));
         let Arrival { publisher, incarnation, sequence, .. } = arrival;
         assert!(publisher.0 < 1 << 56, "a publisher's number leaves room for the way");
         let source = Source::Supplier(arrival.supplier);
@@ -357,6 +378,7 @@ impl Machine {
         let most = self.graph.operator(reader).inputs[input].usage.events();
         if let Some(replaced) = self.levels[own].share(Move { reader, input, slot }, most) {
             self.nodes[reader.index()].counters.replaced += 1;
+            self.replaced_at_inputs += 1;
             self.store.release(replaced);
         }
     }
@@ -365,6 +387,7 @@ impl Machine {
         let node = &mut self.nodes[reader.index()];
         if let Some((replaced, was_unused)) = node.inputs.put(input, slot) {
             node.counters.replaced += u64::from(was_unused);
+            self.replaced_at_inputs += u64::from(was_unused);
             self.store.release(replaced);
         }
         self.enqueue(reader);

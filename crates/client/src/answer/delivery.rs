@@ -140,10 +140,19 @@ answer! {
         taken: u64,
         /// Events that it has not.
         refused: u64,
+        /// Events that arrived faster than their supplier's declared period.
+        #[serde(default)]
+        excess: u64,
+        /// Events and results that newer ones replaced before an operator used them.
+        #[serde(default)]
+        replaced: u64,
         /// Rounds that operators have run.
         rounds: u64,
         /// Of these, rounds without the result that was promised.
         failed: u64,
+        /// Restarts of operators whose state was no longer finite.
+        #[serde(default)]
+        restarts: u64,
         /// Results that were not made because their events were not valid.
         shed: u64,
         /// Results.

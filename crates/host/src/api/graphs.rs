@@ -63,8 +63,11 @@ struct GraphView<'g> {
     suspended: Option<String>,
     taken: u64,
     refused: u64,
+    excess: u64,
+    replaced: u64,
     rounds: u64,
     failed: u64,
+    restarts: u64,
     shed: u64,
     published: u64,
     marked: u64,
@@ -108,6 +111,7 @@ struct NodeView<'g> {
     failed: u64,
     shed: u64,
     marked: u64,
+    restarts: u64,
     /// What a round costs at the most, as the graph says, in microseconds.
     cost_us: f64,
     /// What its rounds have lasted, in microseconds, and the longest of them.
@@ -272,7 +276,7 @@ impl Api {
     fn graph_view<'g>(&self, graph: &'g DeployedGraph) -> GraphView<'g> {
         let DeployedGraph { declarer, file, counts, links, states } = graph;
         let Inheritance { kept, anew } = states.clone().unwrap_or_default();
-        let GraphCounts { taken, refused, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
+        let GraphCounts { taken, refused, excess, replaced, rounds, failed, shed, published, marked, late, lost, .. } = &**counts;
         GraphView {
             name: &file.graph.name,
             declared_by: *declarer,
@@ -289,8 +293,11 @@ impl Api {
             suspended: counts.suspension().map(ToString::to_string),
             taken: taken.load(Relaxed),
             refused: refused.load(Relaxed),
+            excess: excess.load(Relaxed),
+            replaced: replaced.load(Relaxed),
             rounds: rounds.load(Relaxed),
             failed: failed.load(Relaxed),
+            restarts: counts.restarts(),
             shed: shed.load(Relaxed),
             published: published.load(Relaxed),
             marked: marked.load(Relaxed),
@@ -336,7 +343,7 @@ fn links(link: &EdgeLink) -> impl Iterator<Item = LinkView<'_>> {
 fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
     let node = |(index, operator)| {
         let (id, operator): (OperatorId, &OperatorSpec) = (OperatorId::of(index), operator);
-        let OperatorCounts { rounds, failed, shed, marked, busy_ns, longest_ns } = counts.operator(id);
+        let OperatorCounts { rounds, failed, shed, marked, restarts, busy_ns, longest_ns } = counts.operator(id);
         let us = |ns: u64| ns as f64 / 1e3;
         NodeView {
             name: &operator.name,
@@ -347,6 +354,7 @@ fn nodes<'g>(graph: &'g Graph, counts: &GraphCounts) -> Vec<NodeView<'g>> {
             failed: failed.load(Relaxed),
             shed: shed.load(Relaxed),
             marked: marked.load(Relaxed),
+            restarts: restarts.load(Relaxed),
             cost_us: us(operator.cost.get().unsigned_abs()),
             busy_us: us(busy_ns.load(Relaxed)),
             longest_us: us(longest_ns.load(Relaxed)),

@@ -17,6 +17,10 @@ pub struct GraphCounts {
     pub taken: AtomicU64,
     /// Suppliers' events that were not: of the wrong shape, too old, or of a graph that stands still.
     pub refused: AtomicU64,
+    /// Of the taken events, those that arrived faster than their supplier's declared period.
+    pub excess: AtomicU64,
+    /// Events and results that newer ones replaced before an operator used them.
+    pub replaced: AtomicU64,
     /// Rounds that operators have run.
     pub rounds: AtomicU64,
     /// Of these, rounds in which an operator refused its events, or its result was not what it had promised.
@@ -49,6 +53,8 @@ pub struct OperatorCounts {
     pub shed: AtomicU64,
     /// Results of what was not valid, which are marked.
     pub marked: AtomicU64,
+    /// Restarts of the operator from its start values, because its state was no longer finite.
+    pub restarts: AtomicU64,
     /// Nanoseconds that its rounds have lasted, those in which its worker had to wait for a core included.
     pub busy_ns: AtomicU64,
     /// The longest of them.
@@ -93,6 +99,8 @@ impl GraphCounts {
         Self {
             taken: AtomicU64::default(),
             refused: AtomicU64::default(),
+            excess: AtomicU64::default(),
+            replaced: AtomicU64::default(),
             rounds: AtomicU64::default(),
             failed: AtomicU64::default(),
             shed: AtomicU64::default(),
@@ -109,6 +117,11 @@ impl GraphCounts {
     /// Those of an operator.
     pub fn operator(&self, operator: OperatorId) -> &OperatorCounts {
         &self.operators[operator.index()]
+    }
+
+    /// Returns the restarts of all operators.
+    pub fn restarts(&self) -> u64 {
+        self.operators.iter().map(|operator| operator.restarts.load(Relaxed)).sum()
     }
 
     /// One more.

@@ -28,7 +28,7 @@ use bodkin_broker::{
 
 use super::{
     GraphCounts,
-    plant::{Ended, Following, Plant, Row},
+    plant::{Ended, Following, Plant, Ran, Row},
 };
 use crate::{
     inbox::Inbox,
@@ -233,8 +233,9 @@ fn run_row(desk: &Desk, plant: &Plant, counts: &GraphCounts, first: OperatorId) 
         }
         desk.at.store(word_of(operator), Relaxed);
         let begun = Instant::now();
-        let (ended, following) = plant.run(operator);
+        let Ran { ended, following, restarts } = plant.run(operator);
         counts.operator(operator).lasted(begun.elapsed());
+        counts.operator(operator).restarts.fetch_add(restarts, Relaxed);
         (*place, next) = (Some(ended), following);
     }
     row

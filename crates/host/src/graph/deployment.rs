@@ -51,6 +51,10 @@ const LOOKS_MAX: u32 = 3;
 /// A step that takes so many times its declared cost does not end.
 const COST_TIMES: u64 = 10;
 
+/// Log rate limits besides those of topics and operators, whose names have no line end.
+const REPLACED: &str = "\nreplaced";
+const RESTARTED: &str = "\nrestarted ";
+
 /// A graph that runs.
 pub struct Deployment {
     machine: Machine,
@@ -66,6 +70,8 @@ pub struct Deployment {
     counts: Arc<GraphCounts>,
     table: Arc<GraphTable>,
     seldom: SeldomOf,
+    /// By operator: the restarts that the log has.
+    restarts_logged: Vec<u64>,
     /// A payload on its way in.
     payload: Vec<u8>,
     /// A text whose escapes had to be resolved.
@@ -134,6 +140,7 @@ impl Deployment {
             counts,
             table: table.clone(),
             seldom: SeldomOf::default(),
+            restarts_logged: vec![0; file.graph.operators().len()],
             payload: Vec::new(),
             text: String::new(),
             actions: Vec::new(),
@@ -271,6 +278,37 @@ impl Deployment {
         // Nothing is published before a round is over.
         actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
+        self.note_replaced();
+    }
+
+    /// Copies what the machine counts of events that were replaced or arrived too fast.
+    pub(super) fn note_replaced(&self) {
+        let (replaced, excess) = (self.machine.replaced(), self.machine.excess());
+        self.counts.excess.store(excess, Relaxed);
+        if self.counts.replaced.swap(replaced, Relaxed) < replaced
+            && let Some(times) = self.seldom.due(REPLACED)
+        {
+            tracing::warn!(graph = self.graph().name, replaced, times, "events replaced by newer ones before an operator used them");
+        }
+    }
+
+    /// Logs that an operator has restarted, if it has since the last round.
+    fn note_restarts(&mut self, operator: OperatorId) {
+        let restarts = self.counts.operator(operator).restarts.load(Relaxed);
+        if self.restarts_logged[operator.index()] == restarts {
+            return;
+        }
+        self.restarts_logged[operator.index()] = restarts;
+        let name = &self.graph().operator(operator).name;
+        if let Some(times) = self.seldom.due(&format!("{RESTARTED}{name}")) {
+            tracing::warn!(
+                graph = self.graph().name,
+                operator = name,
+                restarts,
+                times,
+                "operator restarted: its state was no longer finite"
+            );
+        }
     }
 
     fn refuse(&self, supplier: SupplierId, error: &dyn std::error::Error) {
@@ -314,6 +352,8 @@ impl Deployment {
         let before = self.machine.counters(job.operator);
         let (failed_before, marked_before) = (before.failed, before.marked);
         self.machine.finish(now_ns, job, outcome, actions);
+        self.note_replaced();
+        self.note_restarts(job.operator);
         let (now, counts) = (self.machine.counters(job.operator), self.counts.operator(job.operator));
         self.counts.failed.fetch_add(now.failed - failed_before, Relaxed);
         counts.failed.fetch_add(now.failed - failed_before, Relaxed);
@@ -378,6 +418,7 @@ impl Deployment {
         // No round is over.
         actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
+        self.note_replaced();
     }
 
     /// Looks, once a second, whether steps end, and whether real-time threads may stop less urgent ones.

@@ -41,6 +41,17 @@ pub struct Following {
     pub too_late: Option<Instant>,
 }
 
+/// The end of a round that a worker has run.
+#[derive(Debug)]
+pub struct Ran {
+    /// What became of it.
+    pub ended: Ended,
+    /// What the worker runs next.
+    pub following: Option<Following>,
+    /// Restarts of the operator from its start values in this round.
+    pub restarts: u64,
+}
+
 /// An operator, and its round.
 struct Station {
     operator: Box<dyn Operator>,
@@ -144,7 +155,7 @@ impl Plant {
     }
 
     /// Runs the round of an operator, on a worker; gives what that is to go on with.
-    pub fn run(&self, operator: OperatorId) -> (Ended, Option<Following>) {
+    pub fn run(&self, operator: OperatorId) -> Ran {
         let mut station = self.station(operator);
         let Station { operator, shape, texts, events, counts, result, following } = &mut *station;
         let payloads: [_; EVENTS_MAX] = std::array::from_fn(|at| events.get(at).map(|event| self.payload(event.slot)));
@@ -156,7 +167,10 @@ impl Plant {
         let result = result.expect("a round has a place for its result");
         let mut result = self.payloads[result.index()].try_write().expect(NOBODY_ELSE);
         result.clear();
-        match contain(|| operator.run(&inputs, &mut result)) {
+        let done = contain(|| operator.run(&inputs, &mut result));
+        // An operator that has panicked is not called again.
+        let restarts = if done.is_ok() { operator.take_restarts() } else { 0 };
+        let (ended, following) = match done {
             Ok(Ok(emission)) => {
                 // One of another length goes nowhere.
                 let is_result = emission == Emission::Emit && shape.fits(result.len());
@@ -170,7 +184,8 @@ impl Plant {
             }
             Ok(Err(fault)) => (Ended::Refused(fault), None),
             Err(told) => (Ended::Panicked(told), None),
-        }
+        };
+        Ran { ended, following, restarts }
     }
 }
 

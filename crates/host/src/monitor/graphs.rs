@@ -22,9 +22,11 @@ impl Monitor {
     /// What became of the events of each graph, and what its operators cost.
     pub(super) fn push_graphs(&self, text: &mut String) {
         type Count = fn(&GraphCounts) -> u64;
-        const COUNTS: [(&str, &str, Count); 10] = [
+        const COUNTS: [(&str, &str, Count); 12] = [
             ("taken", "Events that graphs have taken from their suppliers' topics.", |counts| counts.taken.load(Relaxed)),
             ("refused", "Events that graphs have not taken: of the wrong shape or too old.", |counts| counts.refused.load(Relaxed)),
+            ("excess", "Events that arrived faster than their supplier's declared period.", |counts| counts.excess.load(Relaxed)),
+            ("replaced", "Events that newer ones replaced before an operator used them.", |counts| counts.replaced.load(Relaxed)),
             ("rounds", "Rounds that operators of graphs have run.", |counts| counts.rounds.load(Relaxed)),
             ("failed", "Of these, rounds in which an operator refused its events.", |counts| counts.failed.load(Relaxed)),
             ("shed", "Results that were not made because their events were not valid.", |counts| counts.shed.load(Relaxed)),
@@ -52,8 +54,11 @@ impl Monitor {
         }
         push_links(&graphs, text);
         type OperatorCount = fn(&OperatorCounts) -> serde_json::Number;
-        const OPERATORS: [(&str, &str, OperatorCount); 2] = [
+        const OPERATORS: [(&str, &str, OperatorCount); 3] = [
             ("bodkin_operator_rounds_total", "Rounds that an operator of a graph has run.", |counts| counts.rounds.load(Relaxed).into()),
+            ("bodkin_operator_restarts_total", "Restarts of an operator whose state was no longer finite.", |counts| {
+                counts.restarts.load(Relaxed).into()
+            }),
             ("bodkin_operator_busy_seconds_total", "What these rounds have lasted.", |counts| {
                 told("_seconds", counts.busy_ns.load(Relaxed))
             }),

@@ -33,11 +33,23 @@ pub(super) async fn deploy(monitor: &Monitor, path: &Path, force: bool, printer:
 /// Lists them.
 pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let graphs = monitor.graphs().await?;
-    let mut table =
-        Table::new(&["graph", "declared by", "operators", "taken", "published", "marked", "shed", "late", "lost", "failed", "state"]);
+    let mut table = Table::new(&[
+        "graph",
+        "declared by",
+        "operators",
+        "taken",
+        "published",
+        "marked",
+        "shed",
+        "replaced",
+        "late",
+        "lost",
+        "failed",
+        "state",
+    ]);
     for graph in &graphs.data {
-        let GraphState { taken, published, marked, shed, late, lost, failed, .. } = graph;
-        let [taken, published, marked, shed, late, lost, failed] = [taken, published, marked, shed, late, lost, failed].map(u64::to_string);
+        let GraphState { taken, published, marked, shed, replaced, late, lost, failed, .. } = graph;
+        let counts = [taken, published, marked, shed, replaced, late, lost, failed].map(u64::to_string);
         let down = graph.links.iter().find(|link| link.down.is_some());
         let state = match (&graph.suspended, &graph.moving, down) {
             (Some(_), ..) => "stands still".to_owned(),
@@ -46,12 +58,21 @@ pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<
             (None, None, None) => "runs".to_owned(),
         };
         let operators = graph.operators.to_string();
-        table.push([graph.name.clone(), graph.declared_by.clone(), operators, taken, published, marked, shed, late, lost, failed, state]);
+        let head = [graph.name.clone(), graph.declared_by.clone(), operators];
+        table.push(head.into_iter().chain(counts).chain([state]));
     }
     printer.rows(&graphs, &table, "no graphs")?;
     for graph in graphs.data.iter().filter(|graph| !graph.placement.is_empty()) {
         let places: Vec<String> = graph.placement.iter().map(|place| format!("{} on {}", place.operator, place.edge)).collect();
         printer.remark(&format!("{} ({}): {}", graph.name, graph.digest, places.join(", ")))?;
+    }
+    for GraphState { name, excess, restarts, .. } in &graphs.data {
+        if *excess > 0 {
+            printer.remark(&format!("{name}: {excess} events arrived faster than their supplier's declared period"))?;
+        }
+        if *restarts > 0 {
+            printer.remark(&format!("{name}: operators restarted {restarts} times because their state was no longer finite"))?;
+        }
     }
     for (graph, link) in
         graphs.data.iter().flat_map(|graph| graph.links.iter().map(move |link| (graph, link))).filter(|(_, link)| link.lost > 0)

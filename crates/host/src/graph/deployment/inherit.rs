@@ -121,6 +121,7 @@ impl Deployment {
         // No round is over.
         actions.drain(..).for_each(|action| self.carry_out(now_ns, action));
         self.actions = actions;
+        self.note_replaced();
     }
 
     /// What the events of a source are in the whole graph.
