@@ -16,6 +16,7 @@ mod moving;
 mod plant;
 mod table;
 mod throttle;
+mod workers;
 
 pub use self::{
     causes::Made,
@@ -29,4 +30,5 @@ pub use self::{
     plant::Ended,
     table::{DeployedGraph, GraphTable},
     throttle::{Throttle, used},
+    workers::Processors,
 };

@@ -425,3 +425,14 @@ fn filter_after_overflow_restarts_counted_and_logged() {
     assert!(metrics.contains("bodkin_operator_restarts_total{graph=\"track\",operator=\"filter\"} 1\n"), "{metrics}");
     assert!(cloud.stderr().contains("operator restarted: its state was no longer finite"), "{}", cloud.stderr());
 }
+
+#[test]
+fn graph_with_more_cores_than_processors_is_refused() {
+    let (place, cloud) = (TempDir::new().expect("a directory"), Launch::new().start());
+    let cores = thread::available_parallelism().expect("it is known").get() + 1;
+    let answer = cloud.post("/api/v1/graphs", &json!({ "file": means("first").replace("[graph]", &format!("[graph]\ncores = {cores}")) }));
+    let told = answer.expect_status(409).text().to_owned();
+    assert!(told.contains(&format!("cores = {cores}, and this machine has {} processors", cores - 1)), "{told}");
+    let refused = try_start(place.path(), &[&PRESS.replace("cores = 2", "cores = 256")], "").err().expect("it does not start");
+    assert!(refused.stderr.contains("cores = 256, and this machine has"), "{}", refused.stderr);
+}

@@ -29,6 +29,7 @@ use bodkin_broker::{
 use super::{
     GraphCounts,
     plant::{Ended, Following, Plant, Ran, Row},
+    workers,
 };
 use crate::{
     inbox::Inbox,
@@ -73,21 +74,16 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Starts the threads, which wake the shard by its inbox.
+    /// Starts the threads, so many in each set, which wake the shard by its inbox.
     pub fn start(
         graph: &Graph,
-        workers: &Workers,
+        (workers, cores): (&Workers, usize),
         plant: &Arc<Plant>,
         counts: &Arc<GraphCounts>,
         realtime: &Arc<Realtime>,
         inbox: &Arc<Inbox>,
     ) -> io::Result<Self> {
-        let mut levels: Vec<Level> = graph.order().iter().map(|operator| graph.level(*operator)).collect();
-        levels.sort_unstable();
-        levels.dedup();
-        if !workers.is_preemptive {
-            levels.truncate(1);
-        }
+        let levels = workers::sets(graph, workers);
         let mut sets = [0; Level::COUNT as usize];
         for (set, level) in levels.iter().enumerate() {
             sets[usize::from(level.get())] = set;
@@ -101,7 +97,7 @@ impl Crew {
         };
         for (set, level) in levels.iter().enumerate() {
             let rank = workers.is_preemptive.then_some(Rank::Operator(*level));
-            for number in 0..workers.cores.get() {
+            for number in 0..cores {
                 let desk = Arc::new(Desk {
                     word: AtomicU32::new(NOTHING),
                     at: AtomicU32::new(NOTHING),
@@ -277,7 +273,8 @@ mod tests {
         let plant = Arc::new(Plant::new(&machine, &file.forms, operators));
         let (_, inbox) = Shard::inbox().expect("there is an inbox");
         let counts = Arc::new(GraphCounts::of(OPERATORS));
-        let mut crew = Crew::start(&file.graph, &file.workers, &plant, &counts, &Realtime::preempting(), &inbox).expect("threads start");
+        let mut crew =
+            Crew::start(&file.graph, (&file.workers, 1), &plant, &counts, &Realtime::preempting(), &inbox).expect("threads start");
         let (supplier, publisher, incarnation, sequence) = (SupplierId::of(0), PublisherId(1), Incarnation(1), Sequence(1));
         let arrival = Arrival { supplier, publisher, incarnation, sequence, created_ns: VALID_NS, bytes: 8 };
         let mut actions = Vec::new();

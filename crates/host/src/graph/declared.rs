@@ -15,7 +15,7 @@ use bodkin_operators::{
     file::{self, GraphFile, Mistake},
 };
 
-use super::Carriers;
+use super::{Carriers, Processors};
 
 /// A graph, and where it was declared.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl DeclaredGraph {
     }
 }
 
-/// What becomes of a graph whose results may be late.
+/// What becomes of a graph whose results may be late, or whose workers have too few processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lateness {
     /// It is refused.
@@ -60,7 +60,7 @@ pub enum Lateness {
 }
 
 impl Lateness {
-    fn judge(self, late: GraphError) -> Result<(), GraphError> {
+    pub(super) fn judge(self, late: GraphError) -> Result<(), GraphError> {
         match self {
             Self::Refused => Err(late),
             Self::Told => {
@@ -169,6 +169,31 @@ pub enum GraphError {
         /// Why.
         why: String,
     },
+    /// A graph wants more cores than there are.
+    #[error("{place}: cores = {cores}, and this machine has {processors} processors: set cores to at most {processors}")]
+    Cores {
+        /// Where.
+        place: String,
+        /// What its file says.
+        cores: usize,
+        /// What the machine has.
+        processors: usize,
+    },
+    /// The graphs together want more threads than the machine is to run.
+    #[error(
+        "{place}: the graph needs {workers} worker threads and the other graphs have {others}, and the limit of this machine is {limit} ({per_processor} for each processor): lower cores, leave preemption out, or remove a graph",
+        per_processor = super::workers::WORKERS_PER_PROCESSOR
+    )]
+    Workers {
+        /// Where.
+        place: String,
+        /// Its threads.
+        workers: usize,
+        /// Those of the other graphs.
+        others: usize,
+        /// Of all together.
+        limit: usize,
+    },
     /// A result would come too late.
     #[error(
         "{place}: {topic} takes {response} at the worst, and its deadline is {deadline}: `bodkin graph check` says what would have to change"
@@ -227,6 +252,9 @@ impl DeclaredGraphs {
         for (at, declared) in graphs.iter().enumerate() {
             graphs[..at].iter().try_for_each(|other| check_beside(declared, &other.file.graph))?;
             declared.check(&keys, event_bytes_max, Lateness::Refused)?;
+            let processors = Processors::available();
+            let others = graphs[..at].iter().map(|other| processors.workers(&other.file)).sum();
+            processors.check(&declared.place, &declared.file, others, Lateness::Refused)?;
         }
         Ok(Self { graphs, keys, edge: String::new() })
     }

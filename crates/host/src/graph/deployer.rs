@@ -1,6 +1,6 @@
 //! Deploying graphs in the shard: those of the configuration and of the database when the cloud begins to lead, others while it runs.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use bodkin_broker::{ShardError, graph::handover::Handover};
 use bodkin_operators::{Keys, file::GraphFile};
@@ -8,6 +8,7 @@ use tokio::sync::{Mutex, MutexGuard, SetOnce, oneshot};
 
 use super::{
     Carriers, DeclaredGraph, DeclaredGraphs, DeployedGraph, Deployment, EdgeLink, GraphCounts, GraphError, GraphTable, Inheritance,
+    Processors,
     declared::{Lateness, check_beside},
     deployment::links,
     moving::Moves,
@@ -142,8 +143,21 @@ impl Deployer {
     pub fn check(&self, declared: &DeclaredGraph, lateness: Lateness) -> Result<(), GraphError> {
         declared.check(&self.keys, self.event_bytes_max, lateness)?;
         let name = &declared.file.graph.name;
-        let others = self.table.all();
-        others.iter().filter(|(other, _)| *other != name).try_for_each(|(_, other)| self.check_other(declared, other))
+        let mut others = self.table.all();
+        others.remove(name);
+        self.check_others(declared, &others, lateness)
+    }
+
+    fn check_others(
+        &self,
+        declared: &DeclaredGraph,
+        others: &BTreeMap<String, Arc<DeployedGraph>>,
+        lateness: Lateness,
+    ) -> Result<(), GraphError> {
+        let processors = Processors::available();
+        let workers = others.values().map(|other| processors.workers(&other.file)).sum();
+        processors.check(&declared.place, &declared.file, workers, lateness)?;
+        others.values().try_for_each(|other| self.check_other(declared, other))
     }
 
     fn check_other(&self, declared: &DeclaredGraph, other: &DeployedGraph) -> Result<(), GraphError> {
@@ -154,7 +168,7 @@ impl Deployer {
     /// The same of a graph whose name is not taken.
     pub fn check_new(&self, declared: &DeclaredGraph, lateness: Lateness) -> Result<(), GraphError> {
         declared.check(&self.keys, self.event_bytes_max, lateness)?;
-        self.table.all().values().try_for_each(|other| self.check_other(declared, other))
+        self.check_others(declared, &self.table.all(), lateness)
     }
 
     /// Starts a graph that was checked, with what has come with an operator from another host; the shard has it run when it comes to it, and says whether it has room. Where the leader before has left a

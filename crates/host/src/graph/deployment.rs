@@ -41,6 +41,7 @@ use super::{
     link::{CarriedEvent, Carriers, EdgeLink, LinkTopic},
     plant::{Ended, Plant},
     table::GraphTable,
+    workers::Processors,
 };
 use crate::{inbox::Inbox, realtime::Realtime, seldom::SeldomOf};
 
@@ -122,12 +123,13 @@ impl Deployment {
         table: &Arc<GraphTable>,
     ) -> io::Result<Self> {
         let workers = file.workers;
-        let policy = Policy { cores: workers.cores.get() as usize, is_preemptive: false, replaces_queued: file.replaces_queued };
+        let cores = Processors::available().cores(&workers);
+        let policy = Policy { cores, is_preemptive: false, replaces_queued: file.replaces_queued };
         let machine = Machine::new(file.graph.clone(), policy);
         let operators =
             file.recipes.iter().map(|recipe| recipe.make(Some(keys)).expect("it was made when the graph was declared").operator);
         let plant = Arc::new(Plant::new(&machine, &file.forms, operators));
-        let crew = Crew::start(&file.graph, &workers, &plant, &counts, realtime, inbox)?;
+        let crew = Crew::start(&file.graph, (&workers, cores), &plant, &counts, realtime, inbox)?;
         Ok(Self {
             machine,
             plant,
