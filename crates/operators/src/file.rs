@@ -100,6 +100,7 @@ pub fn parse(text: &str, kinds: &'static [Kind], topic_name: TopicName) -> Resul
         places: Places::default(),
         link_topics: BTreeSet::new(),
         link_forms: Vec::new(),
+        exceeds_limit: false,
     };
     let file = reading.file(Table::new(document.get_ref(), document.span()), kinds);
     match (file, reading.found.is_empty()) {
@@ -122,6 +123,8 @@ struct Reading {
     /// Topics that links have.
     link_topics: BTreeSet<String>,
     link_forms: Vec<Form>,
+    /// True if a kind of table exceeds its limit. Such tables are not read, so names of them would be reported as mistakes.
+    exceeds_limit: bool,
 }
 
 /// The table `[graph]`.
@@ -144,10 +147,13 @@ impl Reading {
         let head = self.head(&mut document);
         let edges = document.tables(self, "edge", EDGES_MAX);
         let links = document.tables(self, "link", edges::LINKS_MAX);
-        self.edges(edges, &head);
         let suppliers = document.tables(self, "supplier", SUPPLIERS_MAX);
         let operators = document.tables(self, "operator", OPERATORS_MAX);
         let outputs = document.tables(self, "output", OUTPUTS_MAX);
+        if self.exceeds_limit {
+            return None;
+        }
+        self.edges(edges, &head);
         document.finish(self);
         for (key, tables) in [("supplier", &suppliers), ("operator", &operators), ("output", &outputs)] {
             if tables.is_empty() {

@@ -96,8 +96,9 @@ impl<'t> Table<'t> {
         let entries = match self.value(key).map(|value| (value.get_ref(), value.span())) {
             None => return Vec::new(),
             Some((DeValue::Array(entries), _)) if entries.len() <= most => entries,
-            Some((DeValue::Array(_), at)) => {
-                reading.wrong(at, format!("there are more than {most} of {key}"));
+            Some((DeValue::Array(entries), at)) => {
+                reading.exceeds_limit = true;
+                reading.wrong(at, format!("there are {} of [[{key}]], and at most {most} are allowed", entries.len()));
                 return Vec::new();
             }
             Some((_, at)) => {

@@ -163,6 +163,21 @@ fn what_is_needed_and_not_there_is_told() {
 }
 
 #[test]
+fn file_beyond_limit_reports_limit_only() {
+    let operators: String =
+        (0..10_000).map(|at| format!("[[operator]]\nname = \"o{at}\"\nkind = \"max\"\ninputs = [\"left\"]\n")).collect();
+    let text = PRESS.replacen("[[output]]", &format!("{operators}[[output]]"), 1);
+    let found = wrong(&text);
+    let expected = format!("there are {} of [[operator]], and at most 1024 are allowed", 10_000 + PRESS.matches("[[operator]]").count());
+    assert_eq!(found.iter().map(|(_, what)| what.as_str()).collect::<Vec<_>>(), [expected]);
+    for (key, most) in [("supplier", 1024), ("output", 1024), ("edge", 16), ("link", 256)] {
+        let text = format!("{PRESS}\n{}", format!("[[{key}]]\n").repeat(most + 1));
+        let [(_, told)] = &wrong(&text)[..] else { panic!("only the limit of {key}: {:?}", wrong(&text)) };
+        assert!(told.ends_with(&format!("of [[{key}]], and at most {most} are allowed")), "{told}");
+    }
+}
+
+#[test]
 fn an_input_of_another_shape_is_told_and_nothing_behind_it() {
     let found = changed("topic = \"left\"\nshape = \"u8[512]\"", "topic = \"left\"\nshape = \"json[512]\"");
     assert_eq!(found, [("\"left\"".to_owned(), "this input is json[512]: fft takes a fixed number of real points".to_owned())]);
