@@ -309,6 +309,8 @@ export interface GraphNode {
     failed: number;
     shed: number;
     marked: number;
+    /** Restarts from the start values, because the state was no longer finite. */
+    restarts: number;
     /** Of a round at the most, as the graph says. */
     costUs: number;
     /** Of all rounds. */
@@ -343,8 +345,14 @@ export interface GraphState {
     suspended: string | null;
     taken: number;
     refused: number;
+    /** Events that arrived faster than their supplier's declared period. */
+    excess: number;
+    /** Events and results that newer ones replaced before an operator used them. */
+    replaced: number;
     rounds: number;
     failed: number;
+    /** Restarts of operators whose state was no longer finite. */
+    restarts: number;
     shed: number;
     published: number;
     marked: number;

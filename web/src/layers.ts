@@ -1,5 +1,7 @@
 /** Where things in columns are drawn, and the lines between them. */
 
+import { visible } from "./visible";
+
 export interface Thing {
     /** Once in the drawing. */
     id: string;
@@ -86,7 +88,7 @@ const path = (from: Box, to: Box): string => {
 
 /** Draws the first `rows` things of each column, and the edges of which both ends are drawn. */
 export const draw = (columns: readonly (readonly Thing[])[], edges: readonly Edge[], rows: number): Drawing => {
-    const drawn = untangled(columns, edges).map((column) => column.slice(0, rows));
+    const drawn = untangled(columns, edges).map((column) => column.slice(0, rows).map((thing) => ({ ...thing, name: visible(thing.name) })));
     const widths = drawn.map((column) => Math.max(BOX_WIDTH_PX_MIN, ...column.map(({ name }) => 2 * INSET_PX + breadth(cut(name)))));
     const lefts = widths.map((_, index) => widths.slice(0, index).reduce((sum, width) => sum + width + GAP_PX, 0));
     const boxes = drawn.flatMap((column, index) =>

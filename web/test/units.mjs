@@ -21,6 +21,7 @@ const { troubles, TROUBLES } = await load("troubles");
 const { glance } = await load("audit");
 const { hasWords, numbers } = await load("table");
 const { wider } = await load("buckets");
+const { drawn, visible, watch } = await load("visible");
 
 const thing = (id) => ({ id, name: id.toUpperCase() });
 
@@ -262,6 +263,48 @@ await test("web_unit_what_is_as_it_should_be_or_not_told_is_no_trouble", () => {
     same(troubles({ bodkin_certificates_end_timestamp_seconds: 5 }, NOW_S).map((told) => told.includes("has ended")), [true]);
     const [first, second] = troubles({ bodkin_topic_late_total: 1, bodkin_guarantee_suspended: 1 }, NOW_S);
     expect(first.includes("not guaranteed") && second.includes("late"), "what is so now is told first");
+});
+
+await test("web_unit_hidden_characters_are_drawn_escaped", () => {
+    same(visible("gnp.\u202Eexe\u202C"), "gnp.\\u202Eexe\\u202C");
+    same(visible("a\u0000b\nc\u007F\u0085d\u200Fe\u2066f\u2028g\uFEFFh"), "a\\u0000b\\u000Ac\\u007F\\u0085d\\u200Fe\\u2066f\\u2028g\\uFEFFh");
+    same(visible("TEMPÉRATURE 温度 حرارة 🌡️ a-b_c.d"), "TEMPÉRATURE 温度 حرارة 🌡️ a-b_c.d");
+    same(drawn("  a\n\tb\u202E"), "  a\n\tb\\u202E");
+    same(draw([[{ id: "a", name: "\u202Ea" }]], [], 60).boxes.map(({ name }) => name), ["\\u202Ea"]);
+});
+
+await test("web_unit_whatever_the_document_draws_is_escaped", () => {
+    // As much of a document as the watch needs.
+    class CharacterData {
+        constructor(data) {
+            this.data = data;
+        }
+    }
+    class Element {
+        constructor(attributes, childNodes) {
+            Object.assign(this, { attributes, childNodes });
+        }
+        getAttribute = (name) => this.attributes[name] ?? null;
+        setAttribute = (name, value) => (this.attributes[name] = value);
+    }
+    let mutate;
+    class MutationObserver {
+        constructor(seen) {
+            mutate = seen;
+        }
+        observe() {}
+    }
+    Object.assign(globalThis, { CharacterData, Element, MutationObserver });
+    const [before, after, changed] = [new CharacterData("\u202Ebefore"), new CharacterData("\u202Eafter"), new CharacterData("as it was")];
+    const root = new Element({}, [before, changed]);
+    watch(root);
+    same(before.data, "\\u202Ebefore");
+    const added = new Element({ title: "\u2066t", value: "\u2066v" }, [after]);
+    mutate([{ type: "childList", addedNodes: [added] }]);
+    same([after.data, added.attributes], ["\\u202Eafter", { title: "\\u2066t", value: "\u2066v" }]);
+    changed.data = "\u0007";
+    mutate([{ type: "characterData", target: changed }]);
+    same(changed.data, "\\u0007");
 });
 
 finish();

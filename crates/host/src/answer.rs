@@ -29,6 +29,12 @@ const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protectio
 /// On every one besides that has no entity tag.
 const NOT_KEPT: &str = "Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\n";
 
+/// Headers of pages and their files, which isolate them from other origins.
+///
+/// Links send no address. No other origin has a handle of the window, and none loads a file.
+const ISOLATION: &str =
+    "Referrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n";
+
 /// In secure mode also this, for so many seconds: browsers then call by https only (RFC 6797).
 const STRICT_TRANSPORT: &str = "Strict-Transport-Security: max-age=31536000\r\n";
 
@@ -80,6 +86,12 @@ impl Answer {
             live: Parts::default(),
             account: None,
         }
+    }
+
+    /// Whether a browser shows it or makes a page of it: a page, or a file that is kept for one.
+    fn is_shown_by_browsers(&self) -> bool {
+        let has_policy = matches!(self.header, Some(("Content-Security-Policy", _)));
+        has_policy || self.entity_tag.is_some() || self.content_type.is_some_and(|content_type| content_type.starts_with("text/html"))
     }
 
     /// A status without a body.
@@ -263,6 +275,9 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
     if recipient.is_secure {
         write(format_args!("{STRICT_TRANSPORT}"));
     }
+    if answer.is_shown_by_browsers() {
+        write(format_args!("{ISOLATION}"));
+    }
     if let Some(content_type) = answer.content_type {
         write(format_args!("Content-Type: {content_type}\r\n"));
     }
@@ -318,6 +333,23 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");
         assert!(text.contains("Content-Length: 7\r\n") && text.ends_with("\r\n\r\nGot it!") && !text.contains("Connection"), "{text}");
+    }
+
+    #[test]
+    fn pages_and_files_are_isolated_from_other_origins() {
+        static TAG: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "\"1\"".to_owned());
+        let isolation = |answer: &Answer| {
+            let mut out = Vec::new();
+            push_answer(&mut out, answer, "D", Recipient::CLOSED);
+            let text = String::from_utf8(out).unwrap();
+            ["Referrer-Policy: no-referrer", "Cross-Origin-Opener-Policy: same-origin", "Cross-Origin-Resource-Policy: same-origin"]
+                .map(|header| text.contains(&format!("\r\n{header}\r\n")))
+        };
+        let page = Answer { content_type: Some("text/html;charset=UTF-8"), ..Answer::text(503, "page") };
+        let file = Answer { entity_tag: Some(&TAG), ..Answer::empty(304) };
+        let drawing = Answer { header: Some(("Content-Security-Policy", "sandbox".to_owned())), ..Answer::empty(200) };
+        assert_eq!([page, file, drawing].map(|answer| isolation(&answer)), [[true; 3]; 3]);
+        assert_eq!(isolation(&Answer::json(200, &json!({}))), [false; 3]);
     }
 
     #[test]

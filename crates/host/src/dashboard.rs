@@ -10,7 +10,7 @@ use std::{
     sync::LazyLock,
 };
 
-use crate::{answer::Answer, document, request::Request};
+use crate::{answer::Answer, document, host_name, request::Request};
 
 /// A file of the dashboard.
 struct File {
@@ -51,18 +51,31 @@ pub fn answer(request: &Request, event_handler_port: u16) -> Option<Answer> {
     let answer = if is_kept {
         Answer::empty(304)
     } else {
-        let header = Some(("Content-Security-Policy", policy(event_handler_port)));
+        let header = Some(("Content-Security-Policy", policy(request, event_handler_port)));
         Answer { content_type: Some(file.content_type), header, body: file.bytes.to_vec(), ..Answer::empty(200) }
     };
     Some(document::read_only(request.method, Answer { entity_tag: Some(tag), ..answer }))
 }
 
-/// What its pages may do. The Event Handler is called under whichever name this port was called by, in the scheme of the page.
-fn policy(event_handler_port: u16) -> String {
+/// Returns the policy of the dashboard's pages.
+///
+/// They call the Event Handler by the host under which they were called, in the scheme of the page.
+fn policy(request: &Request, event_handler_port: u16) -> String {
+    let event_handler = called_host(request).map(|host| format!(" {host}:{event_handler_port}")).unwrap_or_default();
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' *:{event_handler_port}; \
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'{event_handler}; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
+}
+
+/// Returns the host under which this port was called, if a policy can name that host.
+///
+/// A policy cannot name an IPv6 address (Content Security Policy Level 3, section 2.3.1).
+fn called_host(request: &Request) -> Option<&str> {
+    let (_, rest) = request.url.split_once("://")?;
+    let host = host_name::name_of(rest.split(['/', '?']).next()?)?;
+    let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    is_host.then_some(host)
 }
 
 /// Whether a list of entity tags names this one; weak ones are compared as strong ones are (RFC 9110, section 13.1.2).
@@ -80,8 +93,8 @@ mod tests {
     /// Bytes of all files together, as they are sent.
     const BYTES_MAX: usize = 500_000;
 
-    fn ask(method: Method, path: &str, if_none_match: Option<&str>) -> Option<Answer> {
-        let request = Request {
+    fn request(method: Method, path: &str, if_none_match: Option<&str>) -> Request {
+        Request {
             caller: Caller::Anonymous,
             sender: None,
             method,
@@ -94,8 +107,11 @@ mod tests {
             trace: None,
             says_empty: false,
             body: Vec::new(),
-        };
-        answer(&request, 8455)
+        }
+    }
+
+    fn ask(method: Method, path: &str, if_none_match: Option<&str>) -> Option<Answer> {
+        answer(&request(method, path, if_none_match), 8455)
     }
 
     #[test]
@@ -133,7 +149,7 @@ mod tests {
     fn the_page_loads_nothing_that_is_not_served_and_has_no_script_of_its_own() {
         let page = std::str::from_utf8(FILES[0].bytes).unwrap();
         let policy = ask(Method::Get, "/", None).unwrap().header.unwrap().1;
-        assert!(policy.starts_with("default-src 'none'; script-src 'self';") && policy.contains(" *:8455;"), "{policy}");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';") && policy.contains("connect-src 'self' h:8455;"), "{policy}");
         assert!(!policy.contains("unsafe"), "{policy}");
         for (attribute, opening) in [("src=\"", "<script "), ("href=\"", "<link ")] {
             for element in page.split(opening).skip(1) {
@@ -144,6 +160,29 @@ mod tests {
         }
         assert!(!page.contains("<script>") && !page.contains("<style"), "{page}");
         assert!(!page.contains("//"), "the page names another place: {page}");
+    }
+
+    #[test]
+    fn policy_names_called_host_only() {
+        let connect = |host: &str| {
+            let request = Request { url: format!("http://{host}/"), ..request(Method::Get, "/", None) };
+            let policy = answer(&request, 8455).unwrap().header.unwrap().1;
+            assert!(!policy.contains('*'), "{policy}");
+            policy.split("; ").find_map(|part| part.strip_prefix("connect-src ")).unwrap().to_owned()
+        };
+        let cases = [
+            ("127.0.0.1:8440", "'self' 127.0.0.1:8455"),
+            ("Plant-7.example", "'self' Plant-7.example:8455"),
+            ("plant.example.:8440", "'self' plant.example:8455"),
+            ("[::1]:8440", "'self'"),
+            ("", "'self'"),
+            ("*:8440", "'self'"),
+            ("a;script-src b:8440", "'self'"),
+            ("a b", "'self'"),
+        ];
+        for (host, expected) in cases {
+            assert_eq!(connect(host), expected, "{host}");
+        }
     }
 
     #[test]

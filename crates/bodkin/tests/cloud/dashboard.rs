@@ -19,6 +19,22 @@ fn get(cloud: &Cloud, target: &str, headers: &[(&str, &str)]) -> Answer {
     cloud.connect(System::Monitor).request("GET", target, headers, None).expect("an answer")
 }
 
+/// No other origin has a handle of the window, loads the file, or learns an address from it.
+#[track_caller]
+fn assert_isolated(answer: &Answer, target: &str) {
+    let headers = ["referrer-policy", "cross-origin-opener-policy", "cross-origin-resource-policy"].map(|name| answer.header(name));
+    assert_eq!(headers, [Some("no-referrer"), Some("same-origin"), Some("same-origin")], "{target}");
+}
+
+#[test]
+fn documents_are_isolated_from_other_origins() {
+    let cloud = Cloud::shared();
+    for system in [System::Monitor, System::ServiceRegistry] {
+        let page = cloud.connect(system).request("GET", "/swagger-ui.html", &[], None).expect("an answer").expect_status(200);
+        assert_isolated(&page, "/swagger-ui.html");
+    }
+}
+
 #[test]
 fn files_are_sent_once() {
     let cloud = Cloud::shared();
@@ -32,6 +48,7 @@ fn files_are_sent_once() {
         let whole = get(&cloud, target, &[]).expect_status(200);
         assert_eq!(whole.header("content-type"), Some(content_type));
         assert_eq!(whole.header("cache-control"), Some("no-cache"), "it may be kept, and is asked for each time");
+        assert_isolated(&whole, target);
         let tag = whole.header("etag").expect("an entity tag").to_owned();
         let mut connection = cloud.connect(System::Monitor);
         let again = connection.request("GET", target, &[("If-None-Match", &tag)], None).expect("an answer").expect_status(304);
@@ -41,7 +58,7 @@ fn files_are_sent_once() {
     }
     let policy = get(&cloud, "/", &[]).header("content-security-policy").expect("a policy").to_owned();
     let event_handler = cloud.address(System::EventHandler).port();
-    assert!(policy.contains(&format!("connect-src 'self' *:{event_handler};")), "{policy}");
+    assert!(policy.contains(&format!("connect-src 'self' 127.0.0.1:{event_handler};")), "{policy}");
     assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
 }
 

@@ -29,7 +29,7 @@ pub fn page(request: &Request, leadership: &Leadership, leader: Option<&LeaderPl
         PAGE.replace("<!--leader-->", &told).replace("<!--epoch-->", &epoch).replace("<!--at-->", &now().whole_seconds().to_string());
     Answer {
         content_type: Some("text/html;charset=UTF-8"),
-        header: Some(("Content-Security-Policy", policy(event_handler_port))),
+        header: Some(("Content-Security-Policy", policy(request, event_handler_port))),
         ..Answer::text(503, page)
     }
 }
@@ -38,10 +38,14 @@ pub fn page(request: &Request, leadership: &Leadership, leader: Option<&LeaderPl
 fn address(request: &Request, place: &LeaderPlace) -> String {
     let called = request.url.split_once("://").and_then(|(_, rest)| host_name::name_of(rest.split('/').next()?));
     let is_here = ["localhost", "127.0.0.1", "::1", "[::1]"].contains(&place.host.as_str());
-    let host = called.filter(|_| is_here).unwrap_or(&place.host);
+    escaped(&url(place, called.filter(|_| is_here).unwrap_or(&place.host)))
+}
+
+/// The address of the leader's own port, under this name of its host.
+pub fn url(place: &LeaderPlace, host: &str) -> String {
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
     let scheme = if place.secure { "https" } else { "http" };
-    escaped(&format!("{scheme}://{host}:{}/", place.monitor_port))
+    format!("{scheme}://{host}:{}/", place.monitor_port)
 }
 
 /// A text as an attribute's or an element's content.
