@@ -216,6 +216,14 @@ impl Connection {
         }
     }
 
+    /// A standby answers with a text; its own interface with a problem, which has the text too.
+    fn refusal_of_standby(&self, answer: &Answer) -> CallError {
+        match self.refusal(answer) {
+            CallError::Unexpected { address, body, .. } => CallError::Standby { address, said: body.trim().to_owned() },
+            refusal => refusal,
+        }
+    }
+
     fn unexpected(&self, status: StatusCode, body: String) -> CallError {
         CallError::Unexpected { address: self.address(), status, body }
     }
@@ -294,8 +302,7 @@ impl Connection {
 
     /// A node of a pair that does not lead says when to ask again, and has done nothing. Other failures of a server (503) say nothing of the kind.
     pub(crate) fn leading(&self, response: &Response<Incoming>) -> Result<(), CallError> {
-        let refuses = response.status() == StatusCode::SERVICE_UNAVAILABLE && response.headers().contains_key(header::RETRY_AFTER);
-        if self.place.is_pair() && refuses { Err(CallError::DoesNotLead { address: self.address() }) } else { Ok(()) }
+        if self.place.is_pair() && follows(response) { Err(CallError::DoesNotLead { address: self.address() }) } else { Ok(()) }
     }
 
     /// A server that asks for a certificate, or refuses ours, says so behind the handshake.
@@ -312,7 +319,9 @@ impl Connection {
         let whole = async {
             let response = self.try_head(sender, request).await?;
             self.leading(&response).map_err(ExchangeError::Failed)?;
-            self.body(&name, response).await.map_err(ExchangeError::Failed)
+            let follows = follows(&response);
+            let answer = self.body(&name, response).await.map_err(ExchangeError::Failed)?;
+            if follows { Err(ExchangeError::Failed(self.refusal_of_standby(&answer))) } else { Ok(answer) }
         };
         timeout(limit, whole).await.unwrap_or_else(|_| Err(ExchangeError::Failed(self.too_slow(limit))))
     }
@@ -333,6 +342,13 @@ impl Connection {
     fn too_slow(&self, limit: Duration) -> CallError {
         CallError::TooSlow { address: self.address(), limit }
     }
+}
+
+/// Returns true if the answer is that of a node which does not lead its pair.
+///
+/// Other failures of a server (503) have no `Retry-After`.
+fn follows(response: &Response<Incoming>) -> bool {
+    response.status() == StatusCode::SERVICE_UNAVAILABLE && response.headers().contains_key(header::RETRY_AFTER)
 }
 
 /// What lies at the bottom of an error: the part people can act on.

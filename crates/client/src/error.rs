@@ -65,6 +65,14 @@ pub enum CallError {
         /// Host and port that were called.
         address: String,
     },
+    /// A standby of a reliable pair, which was the only address given. Nothing was done.
+    #[error("{address} is a standby and takes no requests; nothing was done. {said}")]
+    Standby {
+        /// Host and port that were called.
+        address: String,
+        /// The standby's answer, which names the leader's address where it is known.
+        said: String,
+    },
     /// No node of a reliable pair was found to lead. Nothing was done.
     #[error("no node of the pair at {addresses} was found to lead within {} ms; nothing was done. At last: {why}", limit.as_millis())]
     NobodyLeads {

@@ -1,7 +1,13 @@
 //! What is asked of every request before its operation: is the name that it calls us by ours, and may the page that sends
 //! it, if a page does, read the answer (reference 1.3, by an allow-list instead of any origin)?
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bodkin_store::Store;
 
 use crate::{
     answer::{Answer, Permission},
@@ -25,6 +31,8 @@ const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELE
 const WATCHED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Methods that change nothing: a page of any origin may send them, and does not read the answer.
 const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+/// How old the leader's address may be in the answer of a standby.
+const LEADER_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// The origin of a page, as browsers write it: scheme, host, and the port where it is not the scheme's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +72,8 @@ pub struct Admission {
     pub reader: Reader,
     /// The answer, where the request goes no further: a foreign name, a preflight, or what a foreign page would change.
     pub answer: Option<Box<Answer>>,
+    /// True if this node does not lead its pair, which is why the request goes no further.
+    pub is_standby: bool,
 }
 
 /// The checks.
@@ -78,6 +88,8 @@ pub struct Gate {
     leadership: Option<Arc<Leadership>>,
     refused: Seldom,
     refused_pages: Seldom,
+    /// The leader's address as the last answer named it.
+    leader: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 impl Gate {
@@ -97,7 +109,8 @@ impl Gate {
     /// Lets the pages of `origins` and of our own `dashboard_port` in.
     pub fn new(names: OwnNames, origins: Vec<Origin>, dashboard_port: u16, is_secure: bool) -> Self {
         let scheme = if is_secure { "https://" } else { "http://" };
-        Self { names, origins, dashboard_port, scheme, leadership: None, refused: Seldom::default(), refused_pages: Seldom::default() }
+        let (refused, refused_pages, leader) = (Seldom::default(), Seldom::default(), Mutex::default());
+        Self { names, origins, dashboard_port, scheme, leadership: None, refused, refused_pages, leader }
     }
 
     /// Of a node of the reliable pair: while it does not lead, only those come in who watch it.
@@ -135,12 +148,12 @@ impl Gate {
                     "a request under a name that is not ours was refused; if it is, name it in host_names"
                 );
             }
-            return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))) };
+            return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))), is_standby: false };
         }
         if !self.takes_requests() && !WATCHED.contains(&raw.target) && !shown.contains(&raw.target) {
-            return Admission { reader: None, answer: Some(Box::new(fenced())) };
+            return Admission { reader: None, answer: Some(Box::new(fenced())), is_standby: true };
         }
-        let Some(origin) = raw.origin else { return Admission { reader: None, answer: None } };
+        let Some(origin) = raw.origin else { return Admission { reader: None, answer: None, is_standby: false } };
         let reader = self.reader(origin, raw.host);
         let answer = match raw.asked_method.filter(|_| raw.method == "OPTIONS") {
             Some(method) => Some(preflight(method, reader.is_some())),
@@ -150,7 +163,29 @@ impl Gate {
             }
             None => None,
         };
-        Admission { reader, answer: answer.map(Box::new) }
+        Admission { reader, answer: answer.map(Box::new), is_standby: false }
+    }
+
+    /// Returns the answer of a standby, with the leader's address if it is known.
+    ///
+    /// Reads the database at most once a second.
+    pub async fn standby_answer(&self, store: &Store) -> Answer {
+        let known = self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let leader = match known {
+            Some((at, leader)) if at.elapsed() < LEADER_AGE_MAX => leader,
+            _ => {
+                // A database that cannot be read is no reason to say nothing.
+                let place = store.read(|draft| draft.leader()).await.ok().flatten();
+                let leader: Arc<str> = match &place {
+                    Some(place) => format!("The leader was last at {}", follower::url(place, &place.host)).into(),
+                    None => "The leader's address is not known here yet.".into(),
+                };
+                *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), leader.clone()));
+                leader
+            }
+        };
+        let answer = fenced();
+        Answer { body: [&answer.body, " This node is a standby. ".as_bytes(), leader.as_bytes()].concat(), ..answer }
     }
 
     fn refuse_page(&self, origin: &str) -> Answer {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_store::Store;
 use bodkin_trust::tls::PeerError;
 use tokio::{net::TcpStream, time::timeout};
 
@@ -49,6 +50,13 @@ impl Service {
         match self {
             Self::System(system, control) => control.answer(*system, request).await,
             Self::Monitor(monitor) => monitor.answer(request).await,
+        }
+    }
+
+    fn store(&self) -> &Store {
+        match self {
+            Self::System(_, control) => &control.store,
+            Self::Monitor(monitor) => &monitor.store,
         }
     }
 
@@ -120,7 +128,7 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
     let mut date = DateText::default();
     loop {
         let received = receive(&mut channel, &mut reader, context, ends, &peer, &mut serving).await?;
-        let Arrived { request, keep_alive, page, answer } = match received {
+        let Arrived { request, keep_alive, page, answer, is_standby } = match received {
             Received::Request(arrived) => *arrived,
             Received::Closed => {
                 channel.close();
@@ -135,6 +143,7 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
             }
         };
         let mut answer = match answer {
+            Some(_) if is_standby => context.gate.standby_answer(service.store()).await,
             Some(answer) => *answer,
             None => {
                 let _under_way = context.security.as_ref().map(|port| port.answering());
@@ -188,6 +197,7 @@ struct Arrived {
     page: Reader,
     /// The answer, where the gate has one.
     answer: Option<Box<Answer>>,
+    is_standby: bool,
 }
 
 enum Received {
@@ -213,12 +223,12 @@ async fn receive(
         match reader.next() {
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
-                let Admission { reader: page, answer } = match service {
+                let Admission { reader: page, answer, is_standby } = match service {
                     Service::System(..) => gate.admit(&raw),
                     Service::Monitor(_) => gate.admit_at_monitor(&raw),
                 };
                 let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
-                return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer })));
+                return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer, is_standby })));
             }
             Ok(None) => {}
             Err(error) => return Ok(broken(error)),

@@ -12,6 +12,7 @@ use super::nodes::{LEASE, Node, Pair};
 use super::{LATER, has, register};
 use crate::support::arrowhead::{service, system};
 use crate::support::cloud::{BINARY, Cloud, System};
+use crate::support::patience::eventually;
 
 /// Clients that write meanwhile.
 const WRITERS: usize = 3;
@@ -130,6 +131,24 @@ fn a_publisher_and_its_required_subscriber_do_not_notice_a_hand_over() {
     });
     backup.served();
     clients.come_through(200);
+}
+
+#[test]
+fn write_at_standby_names_standby_and_leader() {
+    let (_pair, _witness, backup, primary) = Pair::protected();
+    let write = |node: &Node| {
+        let (registry, monitor) = (node.address(System::ServiceRegistry).to_string(), node.address(System::Monitor).to_string());
+        let place = ["--service-registry", registry.as_str(), "--monitor", monitor.as_str()];
+        let add = ["system", "add", "pump", "--address", "127.0.0.1", "--port", "9000"];
+        let output = Command::new(BINARY).args(add).args(place).output().expect("the binary starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let leader = format!("The leader was last at http://127.0.0.1:{}/", primary.address(System::Monitor).port());
+    assert!(eventually(|| write(&backup).1.contains(&leader)), "{leader}: {}", write(&backup).1);
+    let (code, said) = write(&backup);
+    let expected = format!("{} is a standby and takes no requests; nothing was done.", backup.address(System::ServiceRegistry));
+    assert!(code == Some(1) && said.contains(&expected) && !said.contains("core system listens"), "{code:?} {said}");
+    assert_eq!(write(&primary).0, Some(0));
 }
 
 #[test]
