@@ -9,6 +9,7 @@ use bodkin_store::{
 };
 
 use super::delivery::{Deliveries, Delivery};
+use crate::pair::Leadership;
 
 /// How often: what was delivered since the last time is delivered once more after a kill.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -21,6 +22,8 @@ pub struct Checkpoint {
     present: Option<Position>,
     /// Those that are elsewhere than the present. A delivery that began anew has a row to write, wherever the former one was.
     away: BTreeMap<SubscriptionId, (Position, Arc<Delivery>)>,
+    /// Whether this node of a pair leads; none without a pair.
+    leadership: Option<Arc<Leadership>>,
 }
 
 impl Checkpoint {
@@ -28,7 +31,12 @@ impl Checkpoint {
     pub fn new(store: Store, log: EventLogReader, deliveries: Arc<Deliveries>, cursors: BTreeMap<SubscriptionId, Position>) -> Self {
         let all = deliveries.all();
         let away = cursors.into_iter().filter_map(|(id, cursor)| Some((id, (cursor, all.get(&id)?.clone())))).collect();
-        Self { store, log, deliveries, present: None, away }
+        Self { store, log, deliveries, present: None, away, leadership: None }
+    }
+
+    /// Expects refused writes after this node of a pair has ceased to lead.
+    pub fn led_by(self, leadership: Option<Arc<Leadership>>) -> Self {
+        Self { leadership, ..self }
     }
 
     /// Runs until it is told to end; then writes a last time.
@@ -41,6 +49,10 @@ impl Checkpoint {
             };
             match self.write().await {
                 Ok(()) => is_told = false,
+                // The new leader has its own checkpoint: a failover is no error.
+                Err(error) if self.leadership.as_ref().is_some_and(|leadership| !leadership.leads()) => {
+                    tracing::debug!(%error, "delivery checkpoint not written: this node no longer leads");
+                }
                 Err(error) if !std::mem::replace(&mut is_told, true) => {
                     tracing::error!(%error, "where deliveries are could not be written: after a stop more is delivered again");
                 }

@@ -20,6 +20,7 @@ use crate::{
     job,
     log_book::LogBook,
     own_services,
+    pair::Leadership,
     push::{checkpoint::Checkpoint, delivery::Deliveries},
     quality::QualityMonitor,
     security::{Security, SecurityConfig, Trust},
@@ -83,7 +84,8 @@ impl Lead {
             inbox.post(Message::Topics(asked));
             answered.await.map_err(|_| io::Error::other("the shard has ended"))?;
         }
-        let checkpoint = restore_deliveries(store, self.parts.log.as_ref(), &self.parts.push.deliveries).await?;
+        let leadership = config.pair.as_ref().map(|pair| pair.leadership().clone());
+        let checkpoint = restore_deliveries(store, self.parts.log.as_ref(), &self.parts.push.deliveries, leadership).await?;
         inbox.post(Message::Serve);
         let interval = config.orchestrator.reservation_check_interval;
         let mut jobs = job::start(&config.jobs, store, &self.parts.probes, config.ping_timeout, &self.parts.destinations);
@@ -295,6 +297,7 @@ async fn restore_deliveries(
     store: &Store,
     log: Option<&EventLogReader>,
     deliveries: &Arc<Deliveries>,
+    leadership: Option<Arc<Leadership>>,
 ) -> Result<Option<(oneshot::Sender<()>, Task<()>)>, StartError> {
     let start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
     if let (None, Some(log)) = (start.present, log) {
@@ -308,7 +311,8 @@ async fn restore_deliveries(
     deliveries.take_over(&restored.await.map_err(io::Error::other)??);
     let checkpoint = log.map(|log| {
         let (end, ending) = oneshot::channel();
-        (end, tokio::spawn(Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).run(ending)))
+        let checkpoint = Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).led_by(leadership);
+        (end, tokio::spawn(checkpoint.run(ending)))
     });
     Ok(checkpoint)
 }

@@ -112,6 +112,9 @@ fn an_operator_hands_the_lead_over_and_nothing_is_lost() {
     assert_eq!(primary.gauge("bodkin_pair_leads"), 0);
     handed_over(&[&primary, &backup], "first");
     primary.served();
+    for node in [&primary, &backup] {
+        assert!(!node.said().contains("ERROR"), "{}", node.said());
+    }
     assert!(answered.iter().all(|number| has(&primary, *number)));
     assert_eq!(register(&primary, LATER), Some(201));
     let audited = primary.call(System::Monitor, "GET", "/api/v1/audit?kind=change", None).unwrap().expect_status(200).text();
@@ -131,6 +134,9 @@ fn a_publisher_and_its_required_subscriber_do_not_notice_a_hand_over() {
     });
     backup.served();
     clients.come_through(200);
+    for node in [&primary, &backup] {
+        assert!(!node.said().contains("ERROR"), "{}", node.said());
+    }
 }
 
 #[test]
