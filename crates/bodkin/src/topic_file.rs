@@ -6,6 +6,7 @@ use std::{
     borrow::Cow,
     fs::File,
     io::Read,
+    num::NonZeroU32,
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,7 +17,7 @@ use bodkin_broker::topic::{
     Platform,
     form::{Field, FormError, FormProblem, TopicForm, platform_keys, read_platform, read_topic, topic_keys},
 };
-use bodkin_host::DeclaredTopic;
+use bodkin_host::{DeclaredTopic, PublisherList};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -47,6 +48,8 @@ pub struct Entry {
     pub line: usize,
     /// What it says.
     pub form: TopicForm,
+    /// Systems that may publish it.
+    pub permitted: PublisherList,
 }
 
 impl TopicFile {
@@ -58,7 +61,9 @@ impl TopicFile {
         };
         let specs = self.topics.iter().map(|topic| (topic, Arc::new(topic.form.spec)));
         let numbered = specs.flat_map(|(topic, spec)| (1..=topic.form.count).map(move |number| (topic, spec.clone(), number)));
-        numbered.map(|(topic, spec, number)| Ok(DeclaredTopic { event_type: named(topic, number)?, spec })).collect()
+        numbered
+            .map(|(topic, spec, number)| Ok(DeclaredTopic { event_type: named(topic, number)?, spec, permitted: topic.permitted.clone() }))
+            .collect()
     }
 }
 
@@ -101,6 +106,9 @@ fn parse(text: &str) -> Result<TopicFile, Vec<Mistake>> {
         }
     })
 }
+
+/// Keys of a topic that are names of the cloud.
+const NAMES: [&str; 2] = ["event_type", "publisher"];
 
 /// The tables that declare topics.
 const TABLES: [&str; 2] = ["platform", "topic"];
@@ -168,10 +176,14 @@ impl Reading {
                 let at = table.get("event_type").map_or(entry.span(), Spanned::span);
                 self.wrong(at, format!("event_type is declared already, in line {before}: topics alike are one entry with a count"));
             }
-            match read_topic(fields(table).filter(|(key, _)| *key != "event_type"), platform) {
-                Ok(form) => topics.extend(event_type.map(|event_type| Entry { event_type, line, form })),
+            match read_topic(fields(table).filter(|(key, _)| !NAMES.contains(key)), platform) {
+                Ok(form) => {
+                    let permitted = self.permitted(table, form.spec.publishers);
+                    let named = event_type.zip(permitted);
+                    topics.extend(named.map(|(event_type, permitted)| Entry { event_type, line, form, permitted }));
+                }
                 Err(errors) => {
-                    let keys = || topic_keys().chain(["event_type".to_owned()]);
+                    let keys = || topic_keys().chain(NAMES.map(str::to_owned));
                     errors.into_iter().for_each(|error| self.told(error, table, &entry.span(), keys()));
                 }
             }
@@ -191,6 +203,21 @@ impl Reading {
         EventType::parse(name)
             .map_err(|error| self.wrong(value.span(), format!("event_type {}", error.to_string().trim_end_matches('.'))))
             .ok()
+    }
+
+    /// Reads the systems that may publish a topic.
+    fn permitted(&mut self, table: &DeTable<'_>, publishers: NonZeroU32) -> Option<PublisherList> {
+        let Some(value) = table.get("publisher") else { return Some(PublisherList::default()) };
+        let names: Option<Vec<&str>> = match value.get_ref() {
+            DeValue::String(name) => Some(vec![name]),
+            DeValue::Array(names) => names.iter().map(|name| name.get_ref().as_str()).collect(),
+            _ => None,
+        };
+        let Some(names) = names else {
+            self.wrong(value.span(), "publisher must be the name of a system, or a list of names");
+            return None;
+        };
+        PublisherList::parse(names, publishers).map_err(|reason| self.wrong(value.span(), reason)).ok()
     }
 
     /// Puts an error of a table to the place in the text that it is about.

@@ -43,7 +43,7 @@ pub struct Terms {
     pub created_behind_ns: i64,
     /// Messages that a stream may keep; one more is refused, so that its publisher waits.
     pub backlog_max: NonZeroU32,
-    /// Streams at the same time: a publisher's, and that of its last run as long as something of it is kept.
+    /// Streams at the same time: two for each publisher, and as many of former publishers and runs as long as something of them is kept.
     pub streams_max: u32,
     /// Messages in a row that may be dropped because their deadline has passed: `L_shed` of `L_shed + L_crash <= L`, of which the replication
     /// deadline was given `L_crash`. `None`: late messages are delivered.
@@ -74,7 +74,7 @@ impl Terms {
             created_before_ns: nanos(topic.publisher_broker + platform.clock_error),
             created_behind_ns: (platform.clock_error - platform.publisher_broker_min).get(),
             backlog_max: NonZeroU32::new(messages.min(BACKLOG_MAX)).expect("at least two"),
-            streams_max: topic.publishers.get().saturating_mul(2),
+            streams_max: topic.publishers.get().saturating_mul(4),
             shed_max: Some(topic.shed_max).filter(|shed_max| *shed_max > 0),
             emptied_covers: topic.coverage == Coverage::Host,
         }

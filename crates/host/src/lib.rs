@@ -83,6 +83,6 @@ pub use crate::{
     security::{KeyStores, SecurityConfig},
     server::{Port, Server, StartError},
     token::{IssuerError, TokenIssuer},
-    topics::{DeclaredTopic, TopicError},
+    topics::{DeclaredTopic, PublisherList, TopicError},
     trace::{Collector, TraceConfig},
 };

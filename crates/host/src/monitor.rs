@@ -69,10 +69,15 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is counted of each real-time topic: a part of the metric's name, what it means, and where it is.
 type TopicCount = (&'static str, &'static str, fn(&TopicCounts) -> &AtomicU64);
-const TOPIC_COUNTS: [TopicCount; 7] = [
+const TOPIC_COUNTS: [TopicCount; 8] = [
     ("accepted", "Events of real-time topics that were taken.", |counts| &counts.accepted),
     ("excess", "Of these, events that came faster than their topic's period allows.", |counts| &counts.excess),
     ("refused", "Events of real-time topics that were not taken.", |counts| &counts.refused),
+    (
+        "publisher_rejected",
+        "Events rejected because the topic's declaration does not name their publisher, or because no publisher slot was free.",
+        |counts| &counts.publisher_rejected,
+    ),
     ("dispatched", "Events of real-time topics handed to their subscribers.", |counts| &counts.dispatched),
     ("late", "Of these, events that were due before.", |counts| &counts.late),
     ("shed", "Events of real-time topics taken and dropped in front of their dispatch.", |counts| &counts.shed),

@@ -22,6 +22,7 @@ mod log;
 mod messages;
 mod not_taken;
 mod outbox;
+mod permit;
 mod publish;
 mod publishers;
 mod pushed;
@@ -32,6 +33,7 @@ mod replay;
 mod replica;
 mod request;
 mod serve;
+mod slots;
 mod stream;
 mod sweep;
 mod thread;
@@ -68,6 +70,7 @@ use self::{
     from_nodes::OtherNodes,
     graph::Graphs,
     log::{Unsynced, Waiting},
+    permit::Permits,
     publishers::Publishers,
     pushed::Pushed,
     real_time::RealTime,
@@ -165,6 +168,8 @@ pub struct Shard {
     real_time: RealTime,
     graphs: Graphs,
     publishers: Publishers,
+    /// Which systems publish each real-time topic.
+    permits: Permits,
     /// The leader's end of a pair; `None` of a cloud by itself.
     primary: Option<Primary>,
     /// Whether losses are bounded: as long as the Backup of a pair may lead.
@@ -265,6 +270,7 @@ impl Shard {
             real_time: RealTime::new(),
             graphs: Graphs::default(),
             publishers: Publishers::default(),
+            permits: Permits::default(),
             primary,
             losses: Guarantee::Unstated,
             uncovered: BTreeMap::new(),

@@ -4,6 +4,8 @@ pub mod asking;
 pub mod declaration;
 mod latency;
 mod loss_runs;
+pub mod parties;
+mod publisher_list;
 pub mod pushed;
 mod table;
 pub mod wish;
@@ -23,7 +25,8 @@ use bodkin_broker::{
 use bodkin_store::{Store, StoreError};
 use serde::Serialize;
 
-pub use self::{latency::Latency, loss_runs::LossRuns, table::TopicTable};
+use self::parties::Parties;
+pub use self::{latency::Latency, loss_runs::LossRuns, publisher_list::PublisherList, table::TopicTable};
 use crate::{config::HostConfig, stall::Assumed};
 
 /// Shards of this process: a topic is on one of them.
@@ -39,6 +42,8 @@ pub struct DeclaredTopic {
     pub event_type: EventType,
     /// What it promises, shared with those that were declared alike.
     pub spec: Arc<TopicSpec>,
+    /// Systems that may publish it.
+    pub permitted: PublisherList,
 }
 
 /// Who has declared a topic.
@@ -58,6 +63,8 @@ pub struct RealTimeTopic {
     pub event_type: Arc<str>,
     /// What it promises: as much as the strictest asks, of who has declared it and all who subscribe.
     pub spec: Arc<TopicSpec>,
+    /// Systems that may publish it.
+    pub permitted: PublisherList,
     /// What subscribers ask of it beyond its declaration.
     pub asked: Wish,
     /// Who has declared it.
@@ -77,6 +84,8 @@ pub struct TopicCounts {
     pub excess: AtomicU64,
     /// Events that were not taken, because too many were kept already or by publishers beyond those that were declared.
     pub refused: AtomicU64,
+    /// Of these, events of publishers that the topic's declaration does not name, or for which no slot was free.
+    pub publisher_rejected: AtomicU64,
     /// Events handed to their subscribers.
     pub dispatched: AtomicU64,
     /// Of these, those that were due before.
@@ -91,6 +100,8 @@ pub struct TopicCounts {
     pub loss_runs: LossRuns,
     /// From the creation of its events to their dispatch; `None`: there were [`LATENCY_TOPICS_MAX`] topics before it.
     pub latency: Option<Box<Latency>>,
+    /// Its publishers.
+    pub parties: Parties,
 }
 
 /// Why a topic is not served in real time.
@@ -194,7 +205,8 @@ impl RealTimeTopics {
         let event_type = Arc::<str>::from(event_type);
         let latency = (admitted.topics.len() < LATENCY_TOPICS_MAX).then(Box::default);
         let (asked, counts) = (Wish::default(), Arc::new(TopicCounts { latency, ..TopicCounts::default() }));
-        let topic = Arc::new(RealTimeTopic { event_type: event_type.clone(), spec, asked, declarer, is_durable, counts });
+        let permitted = declared.permitted.clone();
+        let topic = Arc::new(RealTimeTopic { event_type: event_type.clone(), spec, permitted, asked, declarer, is_durable, counts });
         admitted.topics.insert(event_type, topic.clone());
         Ok((topic.clone(), Terms::of(&topic.spec, &self.platform)))
     }
@@ -205,14 +217,16 @@ impl RealTimeTopics {
         let mut admitted = self.lock();
         admitted.admission.remove(event_type);
         let topic = admitted.topics.remove(event_type)?;
-        Some((topic, Terms::of(&undeclared(), &self.platform)))
+        // What was declared of publishers ends with the declaration.
+        let topic = RealTimeTopic { spec: Arc::new(undeclared()), permitted: PublisherList::default(), ..RealTimeTopic::clone(&topic) };
+        Some((Arc::new(topic), Terms::of(&undeclared(), &self.platform)))
     }
 
     /// An event type that is declared no more and of which a node of a pair still keeps events: it promises nothing.
     pub fn undeclared(&self, event_type: &str) -> (Arc<RealTimeTopic>, Terms) {
         let (spec, counts) = (Arc::new(undeclared()), Arc::default());
-        let (asked, declarer) = (Wish::default(), Declarer::Operator);
-        let topic = RealTimeTopic { event_type: event_type.into(), spec, asked, declarer, is_durable: false, counts };
+        let (permitted, asked, declarer) = (PublisherList::default(), Wish::default(), Declarer::Operator);
+        let topic = RealTimeTopic { event_type: event_type.into(), spec, permitted, asked, declarer, is_durable: false, counts };
         let terms = Terms::of(&topic.spec, &self.platform);
         (Arc::new(topic), terms)
     }
@@ -297,7 +311,8 @@ mod tests {
         let topics = RealTimeTopics::new(Platform::default(), BTreeSet::new()).unwrap();
         let spec = Arc::new(TopicSpec::best_effort(Period::Every(Nanos::from_millis(1_000))));
         let admit = |number: usize| {
-            let declared = DeclaredTopic { event_type: EventType::parse(&format!("t{number}")).unwrap(), spec: spec.clone() };
+            let event_type = EventType::parse(&format!("t{number}")).unwrap();
+            let declared = DeclaredTopic { event_type, spec: spec.clone(), permitted: PublisherList::default() };
             topics.admit(&declared, Declarer::Operator).unwrap().0.counts.latency.is_some()
         };
         assert!((0..LATENCY_TOPICS_MAX).all(admit));

@@ -29,6 +29,24 @@ fn a_file_of_topics_is_read_in_its_order() {
 }
 
 #[test]
+fn publishers_of_a_topic_are_named() {
+    let text = "[[topic]]\nevent_type = 'a'\nperiod_ms = 1\npublisher = 'Sensor'\n\n\
+        [[topic]]\nevent_type = 'b'\nperiod_ms = 1\npublishers = 3\npublisher = ['y', 'x']\ncount = 2\n";
+    let each = parse(text).expect("it is right").each().expect("the names are short enough");
+    let permitted: Vec<_> = each.iter().map(|topic| (topic.event_type.as_str(), topic.permitted.to_string())).collect();
+    assert_eq!(permitted, [("A", "sensor".to_owned()), ("B-1", "x, y".to_owned()), ("B-2", "x, y".to_owned())]);
+    wrong(
+        "[[topic]]\nevent_type = 'b'\nperiod_ms = 1\npublisher = ['y', 'x']",
+        "t.toml:4:13: publisher names more systems than publishers allows: expected at most publishers = 1\n     \
+        4 | publisher = ['y', 'x']\n       |             ^^^^^^^^^^",
+    );
+    wrong(
+        "[[topic]]\nevent_type = 'b'\nperiod_ms = 1\npublisher = 5",
+        "t.toml:4:13: publisher must be the name of a system, or a list of names\n     4 | publisher = 5\n       |             ^",
+    );
+}
+
+#[test]
 fn a_mistake_is_shown_at_its_place() {
     wrong(
         "[[topic]]\nevent_type = \"a\"\nperiod_ms = 0.0000001\n",

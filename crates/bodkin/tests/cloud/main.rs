@@ -45,6 +45,7 @@ mod service_manager;
 mod shared_events;
 mod stops;
 mod support;
+mod topic_publishers;
 mod traces;
 mod zmtp;
 mod zmtp_ipc;

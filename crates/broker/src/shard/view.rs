@@ -103,6 +103,11 @@ impl<R> Shard<R> {
         self.streams.index(stream).map(|index| self.streams.at(index).identity)
     }
 
+    /// Returns the open streams of a topic.
+    pub fn streams_on(&self, topic: TopicId) -> impl Iterator<Item = (StreamId, StreamIdentity)> {
+        self.streams.of(topic).iter().map(|index| (self.streams.id(*index), self.streams.at(*index).identity))
+    }
+
     /// The last event of a stream that came; a publisher without numbers of its own goes on behind it.
     pub fn last(&self, stream: StreamId) -> Option<Sequence> {
         self.streams.index(stream).map(|index| self.streams.at(index).last)

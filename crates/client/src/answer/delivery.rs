@@ -23,6 +23,49 @@ answer! {
         ports: BTreeMap<String, u16>,
         /// Metrics without labels, by name.
         numbers: BTreeMap<String, f64>,
+        /// Publishers that real-time topics have rejected within ten minutes.
+        #[serde(default)]
+        rejected_publishers: Vec<RejectedPublisher>,
+    }
+}
+
+answer! {
+    /// A system that holds a publisher slot of a real-time topic.
+    SlotHolder {
+        /// Its name.
+        system: String,
+        /// When it published first (UTC).
+        since: String,
+    }
+}
+
+answer! {
+    /// Which systems hold the publisher slots of a real-time topic.
+    PublisherSlots {
+        /// How many hold one.
+        held: u64,
+        /// The first 32 of them by name.
+        systems: Vec<SlotHolder>,
+    }
+}
+
+answer! {
+    /// A publisher that a real-time topic has rejected.
+    RejectedPublisher {
+        /// The topic; empty in the answer of the topic itself.
+        #[serde(default)]
+        event_type: String,
+        /// Name of the system.
+        system: String,
+        /// When its last event was rejected (UTC).
+        at: String,
+        /// The key of the declaration that it does not meet: `publisher` or `publishers`.
+        key: String,
+        /// The same in words.
+        reason: String,
+        /// Which systems hold the topic's publisher slots; none in the answer of the topic itself.
+        #[serde(default)]
+        holders: Vec<SlotHolder>,
     }
 }
 
@@ -245,6 +288,12 @@ answer! {
         level: u8,
         /// At the same time.
         publishers: u32,
+        /// Names of the systems that may publish; none: every system.
+        #[serde(default)]
+        publisher: Vec<String>,
+        /// Which systems hold its publisher slots.
+        #[serde(default)]
+        publisher_slots: PublisherSlots,
         /// Whether publishers are answered after the sync.
         durable: bool,
         /// Whether its events go on to the fleet's stream.
@@ -260,6 +309,12 @@ answer! {
         excess: u64,
         /// Events that were not taken.
         refused: u64,
+        /// Of these, events of publishers that the declaration does not name, or for which no slot was free.
+        #[serde(default)]
+        publisher_rejected: u64,
+        /// The publisher that was rejected last.
+        #[serde(default)]
+        rejected_publisher: Option<RejectedPublisher>,
         /// Events handed to their subscribers.
         dispatched: u64,
         /// Of these, those that were due before.

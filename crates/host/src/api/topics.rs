@@ -21,7 +21,10 @@ use crate::{
     request::{Method, Request},
     shared,
     stall::Guarantee,
-    topics::{Declarer, Latency, RealTimeTopic, TopicCounts, TopicError, declaration},
+    topics::{
+        Declarer, Latency, RealTimeTopic, TopicCounts, TopicError, declaration,
+        parties::{PartiesView, Rejection, SlotHolder},
+    },
 };
 
 /// A topic as it is told. Times are whole microseconds, rounded up; `null` is infinite.
@@ -35,6 +38,8 @@ struct TopicView<'t> {
     retention: u32,
     level: u8,
     publishers: u32,
+    publisher: Vec<&'t str>,
+    publisher_slots: PublisherSlots,
     durable: bool,
     fleet: bool,
     declared_by: Declarer,
@@ -42,6 +47,8 @@ struct TopicView<'t> {
     accepted: u64,
     excess: u64,
     refused: u64,
+    publisher_rejected: u64,
+    rejected_publisher: Option<Rejection>,
     dispatched: u64,
     late: u64,
     shed: u64,
@@ -53,7 +60,16 @@ struct TopicView<'t> {
     latency: Option<LatencyView>,
 }
 
-/// How old a topic's events were when they went out, in whole microseconds, rounded up.
+/// Which systems hold a topic's publisher slots.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PublisherSlots {
+    /// All of them; `systems` lists the first of them.
+    held: usize,
+    systems: Vec<SlotHolder>,
+}
+
+/// How old a topic's events when they went out, in whole microseconds, rounded up.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LatencyView {
@@ -178,7 +194,9 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = *topic.spec;
-    let TopicCounts { accepted, excess, refused, dispatched, late, shed, lost, longest_loss_run, loss_runs, latency } = &*topic.counts;
+    let TopicCounts { accepted, excess, refused, publisher_rejected, dispatched, late, shed, lost, longest_loss_run, loss_runs, latency, parties } =
+        &*topic.counts;
+    let PartiesView { holders, held, rejection } = parties.view();
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),
@@ -193,6 +211,8 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         retention,
         level: level.get(),
         publishers: publishers.get(),
+        publisher: topic.permitted.names().collect(),
+        publisher_slots: PublisherSlots { held, systems: holders.to_vec() },
         durable: topic.is_durable,
         fleet: topic.spec.fleet,
         declared_by: topic.declarer,
@@ -200,6 +220,8 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         accepted: accepted.load(Relaxed),
         excess: excess.load(Relaxed),
         refused: refused.load(Relaxed),
+        publisher_rejected: publisher_rejected.load(Relaxed),
+        rejected_publisher: rejection,
         dispatched: dispatched.load(Relaxed),
         late: late.load(Relaxed),
         shed: shed.load(Relaxed),

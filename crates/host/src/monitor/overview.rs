@@ -1,13 +1,24 @@
 //! `GET /api/v1/overview`: this node at a glance, with every number of `/metrics` that needs no label.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use bodkin_arrowhead::utc::UtcTime;
 use serde::Serialize;
 use serde_json::Number;
 
 use super::{Monitor, TOPIC_COUNTS, VERSION, told};
-use crate::{answer::Answer, control::now, server::Port};
+use crate::{
+    answer::Answer,
+    control::now,
+    server::Port,
+    topics::{
+        RealTimeTopic,
+        parties::{Rejection, SlotHolder},
+    },
+};
 
 /// The node as it is told.
 #[derive(Serialize)]
@@ -23,6 +34,30 @@ struct Overview {
     ports: BTreeMap<&'static str, u16>,
     /// By the metric's name; those of real-time topics summed over all.
     numbers: BTreeMap<String, Number>,
+    /// Publishers that real-time topics have rejected a short time ago, at most [`REPORTED_TOPICS_MAX`].
+    rejected_publishers: Vec<RejectedPublisher>,
+}
+
+/// Topics that the overview reports by name.
+const REPORTED_TOPICS_MAX: usize = 16;
+
+/// A publisher that a topic has rejected, and who holds the topic's publisher slots.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RejectedPublisher {
+    event_type: Arc<str>,
+    #[serde(flatten)]
+    rejection: Rejection,
+    holders: Vec<SlotHolder>,
+}
+
+fn rejected_publishers(topics: &[Arc<RealTimeTopic>], now: UtcTime) -> Vec<RejectedPublisher> {
+    let rejected = topics.iter().filter_map(|topic| {
+        let view = topic.counts.parties.notable()?;
+        let rejection = view.recent_rejection(now)?.clone();
+        Some(RejectedPublisher { event_type: topic.event_type.clone(), rejection, holders: view.holders.to_vec() })
+    });
+    rejected.take(REPORTED_TOPICS_MAX).collect()
 }
 
 impl Monitor {
@@ -35,16 +70,18 @@ impl Monitor {
             let sum: u64 = topics.iter().map(|topic| count(&topic.counts).load(Relaxed)).sum();
             numbers.insert(format!("bodkin_topic_{name}_total"), sum.into());
         }
+        let at = now();
         Answer::json(
             200,
             &Overview {
                 version: VERSION,
-                at: now(),
+                at,
                 uptime_s: self.api.push.started.elapsed().as_secs(),
                 cloud: cloud.to_string(),
                 secure,
                 ports: Port::ALL.iter().zip(&self.addresses).map(|(port, address)| (port.name(), address.port())).collect(),
                 numbers,
+                rejected_publishers: rejected_publishers(&topics, at),
             },
         )
     }

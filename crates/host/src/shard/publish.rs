@@ -155,7 +155,10 @@ impl Shard {
         let real_time = self.broker.terms(&self.scratch.event_type).map(|(topic, terms)| (topic, *terms));
         self.check_durable(real_time.map(|(topic, _)| topic)).map_err(NotTaken::LogSuspended)?;
         match (real_time, numbering) {
-            (Some(topic), numbering) => self.keep(permit, topic, publication, numbering),
+            (Some(topic), numbering) => {
+                self.check_publisher(snapshot, topic.0, publication.facts().source, &numbering)?;
+                self.keep(permit, topic, publication, numbering)
+            }
             (None, Numbering::Ours(_)) => self.deliver(permit, snapshot, publication, None).map(Published::AtOnce),
             (None, Numbering::Derived(name) | Numbering::Fleet(name)) => {
                 self.deliver(permit, snapshot, publication, Some(name)).map(Published::AtOnce)

@@ -96,6 +96,11 @@ impl RealTime {
         self.topics.iter().filter(|topic| topic.is_durable).map(|topic| &*topic.event_type)
     }
 
+    /// The real-time topic of this number.
+    pub fn topic(&self, topic: TopicId) -> &RealTimeTopic {
+        self.topics.of_kept(topic)
+    }
+
     /// The event type of a topic.
     pub fn name(&self, topic: TopicId) -> &str {
         &self.topics.of_kept(topic).event_type
@@ -117,6 +122,9 @@ impl Shard {
     pub fn admit(&mut self, topic: Arc<RealTimeTopic>, terms: Terms) -> Result<(), ShardError> {
         self.open_new_to_links(&topic.event_type);
         let id = self.broker.admit(&topic.event_type, terms)?;
+        if self.real_time.topics.get(id).is_some_and(|former| !Arc::ptr_eq(&former.counts, &topic.counts)) {
+            self.permits.forget(id);
+        }
         self.real_time.topics.insert(id, topic);
         Ok(())
     }

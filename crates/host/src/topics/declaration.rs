@@ -9,15 +9,19 @@ use bodkin_broker::topic::{
 };
 use serde_json::value::RawValue;
 
-use super::DeclaredTopic;
+use super::{DeclaredTopic, PublisherList};
 
 /// A value of the declaration: a number keeps its digits, for no number of nanoseconds is rounded.
 enum Value<'t> {
     Number(&'t str),
     Text(Cow<'t, str>),
+    Texts(Vec<Cow<'t, str>>),
     Boolean(bool),
     Other,
 }
+
+/// Keys that are names of the cloud, which the form of a topic has none of.
+const NAMES: [&str; 2] = ["event_type", "publisher"];
 
 /// Reads a declaration; the error says which key is wrong, and how.
 pub fn parse(json: &str, platform: &Platform) -> Result<DeclaredTopic, String> {
@@ -29,10 +33,16 @@ pub fn parse(json: &str, platform: &Platform) -> Result<DeclaredTopic, String> {
         Some(_) => return Err("event_type must be a text".to_owned()),
         None => return Err("event_type is missing".to_owned()),
     };
-    let fields = values.iter().filter(|(key, _)| *key != "event_type").map(|(key, value)| (*key, value.field()));
+    let fields = values.iter().filter(|(key, _)| !NAMES.contains(key)).map(|(key, value)| (*key, value.field()));
     let form = read_topic(fields, platform).map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    let permitted = match values.iter().find(|(key, _)| *key == "publisher") {
+        None => PublisherList::default(),
+        Some((_, Value::Text(name))) => PublisherList::parse([&**name], form.spec.publishers)?,
+        Some((_, Value::Texts(names))) => PublisherList::parse(names.iter().map(|name| &**name), form.spec.publishers)?,
+        Some(_) => return Err("publisher must be the name of a system, or a list of names".to_owned()),
+    };
     match form.count {
-        1 => Ok(DeclaredTopic { event_type, spec: form.spec.into() }),
+        1 => Ok(DeclaredTopic { event_type, spec: form.spec.into(), permitted }),
         count => Err(format!("count is {count}, and a topic that is declared here is one event type")),
     }
 }
@@ -42,6 +52,7 @@ impl<'t> Value<'t> {
         match json.as_bytes() {
             [b'-' | b'0'..=b'9', ..] => Self::Number(json),
             [b'"', ..] => serde_json::from_str(json).map_or(Self::Other, Self::Text),
+            [b'[', ..] => serde_json::from_str(json).map_or(Self::Other, Self::Texts),
             b"true" => Self::Boolean(true),
             b"false" => Self::Boolean(false),
             _ => Self::Other,
@@ -53,7 +64,7 @@ impl<'t> Value<'t> {
             Self::Number(digits) => Field::Number(digits),
             Self::Text(text) => Field::Text(text),
             Self::Boolean(boolean) => Field::Boolean(*boolean),
-            Self::Other => Field::Other,
+            Self::Texts(_) | Self::Other => Field::Other,
         }
     }
 }
@@ -77,6 +88,16 @@ mod tests {
     }
 
     #[test]
+    fn publisher_is_one_name_or_a_list() {
+        let permitted = |publisher: &str| {
+            let json = format!(r#"{{"event_type":"hot","period_ms":1,"publishers":2,"publisher":{publisher}}}"#);
+            parse(&json, &Platform::default()).unwrap().permitted.to_string()
+        };
+        assert_eq!(permitted(r#""Sensor""#), "sensor");
+        assert_eq!(permitted(r#"["b","\u0061"]"#), "a, b");
+    }
+
+    #[test]
     fn a_mistake_is_told_by_its_key() {
         let cases = [
             ("[]", "expected a JSON object with the keys of a topic"),
@@ -86,6 +107,11 @@ mod tests {
             (r#"{"event_type":"a"}"#, "period_ms is missing"),
             (r#"{"event_type":"a","period_ms":[5]}"#, "period_ms must be a number or inf"),
             (r#"{"event_type":"a","period":5}"#, "period needs its unit: period_us, period_ms or period_s; period_ms is missing"),
+            (
+                r#"{"event_type":"a","period_ms":5,"publisher":["b","c"]}"#,
+                "publisher names more systems than publishers allows: expected at most publishers = 1",
+            ),
+            (r#"{"event_type":"a","period_ms":5,"publisher":["b",5]}"#, "publisher must be the name of a system, or a list of names"),
             (r#"{"event_type":"a","period_ms":5,"count":2}"#, "count is 2, and a topic that is declared here is one event type"),
         ];
         for (json, told) in cases {

@@ -84,7 +84,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::topics::{DeclaredTopic, Declarer};
+    use crate::topics::{DeclaredTopic, Declarer, PublisherList};
 
     #[test]
     fn a_topic_is_as_strict_as_the_strictest_that_is_asked_of_it() {
@@ -94,7 +94,8 @@ mod tests {
             broker_subscriber_max: Nanos::from_millis(1),
             ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(100)))
         };
-        topics.admit(&DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: spec.into() }, Declarer::Operator).unwrap();
+        let (event_type, permitted) = (EventType::parse("hot").unwrap(), PublisherList::default());
+        topics.admit(&DeclaredTopic { event_type, spec: spec.into(), permitted }, Declarer::Operator).unwrap();
         let within = |millis| Wish { loss_tolerance: None, deadline: Some(Nanos::from_millis(millis)) };
         let deadline = || match topics.get("HOT").unwrap().spec.deadline {
             Span::Finite(deadline) => deadline,

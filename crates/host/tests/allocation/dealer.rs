@@ -64,7 +64,11 @@ fn allocations_of(topic: &str, spelled: &str, is_required: bool) -> u64 {
         jitter: Nanos::from_millis(10),
         ..TopicSpec::best_effort(Period::Every(Nanos::from_micros(PERIOD.as_micros() as i64)))
     };
-    let topics = std::sync::Arc::new([DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: spec.into() }]);
+    let topics = std::sync::Arc::new([DeclaredTopic {
+        event_type: EventType::parse("hot").unwrap(),
+        spec: spec.into(),
+        permitted: Default::default(),
+    }]);
     let config = HostConfig { zmtp, topics, ..config(data.path(), None) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = runtime.block_on(Server::start(&config)).unwrap();

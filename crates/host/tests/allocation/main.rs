@@ -100,7 +100,8 @@ fn publishing_on_a_real_time_topic_allocates_nothing() {
         broker_subscriber_max: Nanos::from_micros(100),
         ..TopicSpec::best_effort(Period::Every(Nanos::from_micros(PERIOD.as_micros() as i64)))
     };
-    let topics = Arc::new([DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: spec.into() }]);
+    let topics =
+        Arc::new([DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: spec.into(), permitted: Default::default() }]);
     let counted = allocations_of(HostConfig { topics, ..config(data.path(), None) }, &clients);
     assert_eq!(counted, 0, "allocations for {COUNTED_EVENTS} events");
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::utc::UtcTime;
-use bodkin_client::answer::{NodeOverview, PlatformState};
+use bodkin_client::answer::{NodeOverview, PlatformState, RejectedPublisher, SlotHolder};
 
 use super::{bytes, lasted, number};
 
@@ -69,6 +69,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         certificate(overview).filter(|remaining| *remaining < CERTIFICATE_REMAINING_MIN).map(|remaining| {
             format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
         }),
+        no_slot(overview),
         is("bodkin_guarantee_suspended").then(|| format!("deadlines are not guaranteed: {}", suspended_by(platform))),
         is("bodkin_relay_clients_at_limit").then(|| {
             let count = number(numbers, "bodkin_relay_clients_at_limit");
@@ -89,6 +90,27 @@ fn held_up(numbers: &BTreeMap<String, f64>, name: &str) -> Option<String> {
 /// Why deadlines are not guaranteed, as the node itself says: the figures alone do not tell which of them is too large. Overview and platform are asked one after the other, so that it may be over.
 fn suspended_by(platform: &PlatformState) -> &str {
     platform.why.as_deref().unwrap_or("the node no longer says why; ask again")
+}
+
+/// The first topic that rejects a publisher because others hold its slots.
+fn no_slot(overview: &NodeOverview) -> Option<String> {
+    let mut full = overview.rejected_publishers.iter().filter(|rejected| rejected.key == "publishers");
+    let RejectedPublisher { event_type, system, at, holders, .. } = full.next()?;
+    let held: Vec<String> = holders.iter().map(|SlotHolder { system, since }| format!("{system} since {since}")).collect();
+    let more = full.count();
+    let others = if more > 0 { format!(" ({more} more topics reject publishers)") } else { String::new() };
+    Some(format!(
+        "topic {event_type} has no free publisher slot, and rejected {system} at {at}; slots are held by {}: state its publishers in the declaration (publisher = NAME){others}",
+        held.join(", ")
+    ))
+}
+
+/// Publishers that a topic's declaration does not name.
+fn not_listed(overview: &NodeOverview) -> impl Iterator<Item = String> {
+    let rejected = overview.rejected_publishers.iter().filter(|rejected| rejected.key == "publisher");
+    rejected.map(|RejectedPublisher { event_type, system, at, .. }| {
+        format!("topic {event_type} rejected {system} at {at}: the system is not in the declaration's list of publishers (publisher = NAME)")
+    })
 }
 
 /// How long the first certificate of a core system still counts; none in insecure mode.
@@ -122,7 +144,7 @@ pub fn notices(overview: &NodeOverview) -> Vec<String> {
     let suspended = (suspended > 0.0).then(|| {
         format!("clients of this cloud's relay that wait at some destinations until what they have sent is read: {suspended}; each has a quota of pending bytes")
     });
-    told.into_iter().chain(other).chain(suspended).collect()
+    told.into_iter().chain(other).chain(suspended).chain(not_listed(overview)).collect()
 }
 
 /// A node that does not know says nothing.
@@ -220,6 +242,24 @@ mod tests {
             let told = told(numbers);
             assert!(told.len() == 1 && told[0].contains(words), "{alert}: {told:?}");
         }
+    }
+
+    #[test]
+    fn full_slots_are_a_trouble_and_strangers_a_notice() {
+        let rejected = |key: &str| RejectedPublisher {
+            event_type: "HOT".into(),
+            system: "sensor".into(),
+            at: "2026-01-01T00:00:09Z".into(),
+            key: key.into(),
+            holders: vec![SlotHolder { system: "alice".into(), since: "2026-01-01T00:00:01Z".into() }],
+            ..RejectedPublisher::default()
+        };
+        let of = |key| NodeOverview { rejected_publishers: vec![rejected(key), rejected(key)], ..NodeOverview::default() };
+        let told = troubles(&of("publishers"), &PlatformState::default());
+        let expected = "topic HOT has no free publisher slot, and rejected sensor at 2026-01-01T00:00:09Z; slots are held by alice since 2026-01-01T00:00:01Z";
+        assert!(told.len() == 1 && told[0].starts_with(expected) && told[0].ends_with("(1 more topics reject publishers)"), "{told:?}");
+        assert!(notices(&of("publishers")).is_empty() && troubles(&of("publisher"), &PlatformState::default()).is_empty());
+        assert!(notices(&of("publisher"))[0].starts_with("topic HOT rejected sensor at "), "{:?}", notices(&of("publisher")));
     }
 
     #[test]

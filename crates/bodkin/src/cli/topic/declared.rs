@@ -26,11 +26,20 @@ impl NewTopic {
         let mut declaration = Map::from_iter([("event_type".to_owned(), json!(self.event_type))]);
         for term in &self.terms {
             let (key, value) = term.split_once('=').with_context(|| format!("expected KEY=VALUE, such as period_ms=100, not '{term}'"))?;
-            if declaration.insert(key.to_owned(), value_of(value)).is_some() {
+            let value = if key == "publisher" { names_of(value) } else { value_of(value) };
+            if declaration.insert(key.to_owned(), value).is_some() {
                 bail!("{key} is given twice");
             }
         }
         Ok(declaration)
+    }
+}
+
+/// Reads names of systems separated by commas.
+fn names_of(text: &str) -> Value {
+    match text.split_once(',') {
+        None => text.into(),
+        Some(_) => text.split(',').collect(),
     }
 }
 
@@ -60,6 +69,8 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
         "shed",
         "lost",
         "fleet",
+        "publishers",
+        "rejected last",
     ];
     let mut table = Table::new(&header);
     for topic in &topics.data {
@@ -81,10 +92,22 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
             shed,
             lost,
             if topic.fleet { "forwarded" } else { "" }.to_owned(),
+            publishers(topic),
+            topic.rejected_publisher.as_ref().map_or_else(String::new, |rejected| format!("{} at {}", rejected.system, rejected.at)),
         ]);
     }
     printer.rows(&topics, &table, "no real-time topics: every event is best effort")?;
     Ok(DONE)
+}
+
+/// The systems that hold the topic's slots and, of those that its declaration names, the others.
+fn publishers(topic: &RealTimeTopic) -> String {
+    let systems = &topic.publisher_slots.systems;
+    let holds = |name: &str| systems.iter().any(|holder| holder.system == name);
+    let more = topic.publisher_slots.held.saturating_sub(systems.len() as u64);
+    let held = systems.iter().map(|holder| format!("{} since {}", holder.system, holder.since));
+    let named = topic.publisher.iter().filter(|name| !holds(name)).map(|name| format!("{name} (reserved)"));
+    held.chain((more > 0).then(|| format!("and {more} more"))).chain(named).collect::<Vec<_>>().join(", ")
 }
 
 fn milliseconds(micros: u64) -> String {

@@ -171,6 +171,10 @@ fn topics_of_a_running_cloud_are_listed_added_and_removed() {
     assert!(told.contains("admitted: HOT is a real-time topic"), "{told}");
     let form = &requests.last().expect("a POST").body;
     assert_eq!(form, &json!({"event_type": "hot", "period_ms": 0.1, "deadline_ms": "inf", "durable": true}));
+    let (_, requests) = asked(&double, "topic add hot period_ms=1 publishers=2 publisher=sensor,true", 0);
+    assert_eq!(requests.last().expect("a POST").body["publisher"], json!(["sensor", "true"]));
+    let (_, requests) = asked(&double, "topic add hot period_ms=1 publisher=sensor", 0);
+    assert_eq!(requests.last().expect("a POST").body["publisher"], "sensor");
     assert!(asked(&double, "topic remove hot", 0).0.contains("removed: events of hot are best effort"));
     asked(&double, "topic add hot period_ms", 1);
     asked(&double, "topic add hot period_ms=1 period_ms=2", 1);

@@ -144,7 +144,8 @@ fn host(data: &Path, offset: u16) -> HostConfig {
         ports: bodkin_host::Port::ALL.map(|port| port.default_port() + offset),
         zmtp: Some(ZmtpConfig { port: 5570 + offset, system: None, ipc: None }),
         platform: Platform { lease, ..Platform::default() },
-        topics: [DeclaredTopic { event_type: EventType::parse("hot").expect("a name"), spec: topic.into() }].into(),
+        topics: [DeclaredTopic { event_type: EventType::parse("hot").expect("a name"), spec: topic.into(), permitted: Default::default() }]
+            .into(),
         ..HostConfig::on_loopback(data)
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 const EPOCH: Epoch = Epoch(1);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Declared in the database only, by a change behind the copy.
-const DECLARATION: &str = r#"{"event_type":"cold","period_ms":10,"deadline_s":60,"loss_tolerance":0,"retention":100}"#;
+const DECLARATION: &str = r#"{"event_type":"cold","period_ms":10,"deadline_s":60,"loss_tolerance":0,"retention":100,"publisher":"sensor"}"#;
 
 struct Scene {
     keeper: Keeper,
@@ -78,7 +78,8 @@ impl Scene {
             retention: 100,
             ..TopicSpec::best_effort(Period::Every(Nanos::from_millis(10)))
         };
-        let declared = topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot.into() };
+        let declared =
+            topics::DeclaredTopic { event_type: EventType::parse("hot").unwrap(), spec: hot.into(), permitted: Default::default() };
         let config = HostConfig { topics: [declared].into(), ..HostConfig::on_loopback(directory.path()) };
         let (topics, _) = topics::admit_configured(&config).unwrap();
         let poll = Poll::new().unwrap();
@@ -216,7 +217,8 @@ fn words(preparation: &Preparation) -> String {
                 Span::Finite(deadline) => format!("{}ms", deadline.get() / 1_000_000),
                 Span::Infinite => "none".to_owned(),
             };
-            format!("{} within {deadline}", topic.event_type)
+            let by = topic.permitted.names().map(|name| format!(" by {name}")).collect::<String>();
+            format!("{} within {deadline}{by}", topic.event_type)
         }
         Preparation::Required(RequiredSubscriber { topic, name, .. }) => format!("{topic} waits for {name}"),
         Preparation::NotRequired { topic, name } => format!("{topic} does not wait for {name}"),
@@ -286,7 +288,7 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
         "HOT waits for gone",
         "HOT does not wait for gone",
         "HOT within 40ms",
-        "COLD within 60000ms",
+        "COLD within 60000ms by sensor",
     ];
     for line in expected {
         assert!(told.iter().any(|told| told == line), "{line}: {told:?}");

@@ -6,6 +6,7 @@ use bodkin_arrowhead::{
     caller::Authorized,
     error::ArrowheadError,
     publication::{Created, Publication},
+    record::SystemId,
     snapshot::Snapshot,
     utc::UtcTime,
 };
@@ -28,6 +29,7 @@ use crate::shard::{
     log::Waiting,
     not_taken::NotTaken,
     publish::{Numbering, Published},
+    slots::Registration,
 };
 
 /// How old an event may be: a publisher keeps what nobody has covered.
@@ -268,7 +270,10 @@ impl Shard {
         let publisher = self.publisher_of(slot)?;
         let topic = self.topic_spelled(topic).filter(|topic| self.real_time.is_one(*topic))?;
         let stream = StreamIdentity { topic, publisher, incarnation };
-        self.endpoint.runs.admit(stream).ok().map(|()| stream)
+        self.endpoint.runs.admit(stream).ok()?;
+        let snapshot = self.context.store.snapshot();
+        let registration = Registration { publisher, source: SystemId(publisher.0.cast_signed()) };
+        self.permit(&snapshot, topic, registration, true).ok().map(|()| stream)
     }
 
     /// The registered system as which a DEALER publishes.
