@@ -170,6 +170,10 @@ export interface RealTimeTopic {
     retention: number;
     level: number;
     publishers: number;
+    /** Systems that may publish; none: every system. */
+    publisher: string[];
+    publisherSlots: { held: number; systems: { system: string; since: string }[] };
+    requiredForMaxUs: number;
     durable: boolean;
     /** Whether its events go on to the fleet's stream. */
     fleet: boolean;
@@ -178,6 +182,10 @@ export interface RealTimeTopic {
     accepted: number;
     excess: number;
     refused: number;
+    publisherRejected: number;
+    rejectedPublisher: { system: string; at: string; key: "publisher" | "publishers"; reason: string } | null;
+    /** The required subscriber because of which events are rejected; `null`: it accepts events. */
+    waitsFor: { subscriber: string; since: string; rejected: number; requiredForS: number } | null;
     dispatched: number;
     late: number;
     shed: number;

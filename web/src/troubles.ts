@@ -78,6 +78,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_fleet_stopped_lanes", (value) => `${some(value, "lane to the fleet's stream stands still", "lanes to the fleet's stream stand still")}: another edge has this one's name, or it was put back to an earlier state. Events says which.`),
     isNot("bodkin_from_fleet_connected", () => "Events of the fleet do not come here, and wait in its stream: Events says why."),
     alone,
+    is("bodkin_topics_waiting", (value) => `${some(value, "topic rejects events", "topics reject events")} because a required subscriber has not acknowledged earlier ones: bodkin status names it. Look whether it runs.`),
     is("bodkin_pair_unreached", () => "A node of the reliable pair is unreachable: see below which."),
     is("bodkin_graphs_suspended", (value) => `${some(value, "graph stands still because an operator has failed", "graphs stand still because an operator has failed")}: see Graphs.`),
     is("bodkin_graph_links_down", (value) => `${some(value, "link of graphs to other edges is down", "links of graphs to other edges are down")}, and results are late: see Graphs.`),

@@ -238,6 +238,7 @@ const FIRING = {
     BodkinFleetEmptied: [{ bodkin_fleet_emptied_total: 2 }, "was found purged or deleted 2 times"],
     BodkinFromFleetAway: [{ bodkin_from_fleet_connected: 0 }, "wait in its stream"],
     BodkinFromFleetLost: [{ bodkin_from_fleet_lost_total: 9 }, "9 messages of the fleet, at the most, were let go of"],
+    BodkinTopicWaits: [{ bodkin_topics_waiting: 2 }, "2 topics reject events"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
     BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],
 };

@@ -10,5 +10,5 @@ mod spec;
 pub use self::{
     number::{NumberError, parse_span, parse_whole},
     platform::{LeaseTimes, Platform},
-    spec::{Coverage, Level, LossTolerance, Period, Problem, SpecFault, TIME_MAX, TopicSpec},
+    spec::{Coverage, Level, LossTolerance, Period, Problem, REQUIRED_FOR_MAX, SpecFault, TIME_MAX, TopicSpec},
 };

@@ -48,7 +48,7 @@ use crate::{
     server::Port,
     shared,
     stage::{Histogram, Stage, Stages},
-    topics::TopicCounts,
+    topics::{RealTimeTopic, TopicCounts, parties::Awaited},
     trace::caused_by,
 };
 
@@ -243,6 +243,7 @@ impl Monitor {
                 push(text, format_args!("bodkin_topic_{name}_total{{event_type=\"\"}} {value}\n"));
             }
         }
+        push_waits(text, &topics);
     }
 
     /// How many pushed subscriptions are in which state.
@@ -268,6 +269,19 @@ impl Monitor {
                 push_histogram(text, NAME, &labels, self.stages.of(system, stage));
             }
         }
+    }
+}
+
+/// For how long each topic has waited for a required subscriber.
+fn push_waits(text: &mut String, topics: &[Arc<RealTimeTopic>]) {
+    const NAME: &str = "bodkin_topic_waiting_seconds";
+    const HELP: &str = "Time for which a topic has rejected events because this required subscriber has not acknowledged earlier ones.";
+    push(text, format_args!("# HELP {NAME} {HELP}\n# TYPE {NAME} gauge\n"));
+    let at = now();
+    for (event_type, Awaited { subscriber, since, .. }) in overview::waiting(topics).take(METRICS_TOPICS_MAX) {
+        let (event_type, subscriber) = (label(&event_type), label(&subscriber));
+        let waited_s = at.unix_seconds().saturating_sub(since.unix_seconds());
+        push(text, format_args!("{NAME}{{event_type=\"{event_type}\",subscriber=\"{subscriber}\"}} {waited_s}\n"));
     }
 }
 

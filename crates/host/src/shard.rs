@@ -5,6 +5,7 @@
 //! as values and come back through the [`Inbox`].
 
 mod accept;
+mod awaited;
 mod clock;
 mod cloud_event;
 mod connection;
@@ -63,6 +64,7 @@ use slab::Slab;
 use tokio::sync::mpsc;
 
 use self::{
+    awaited::AwaitedSubscribers,
     clock::Clock,
     connection::Connection,
     delivering::Deliveries,
@@ -170,6 +172,8 @@ pub struct Shard {
     publishers: Publishers,
     /// Which systems publish each real-time topic.
     permits: Permits,
+    /// Topics that reject events until a required subscriber has acknowledged.
+    awaited: AwaitedSubscribers,
     /// The leader's end of a pair; `None` of a cloud by itself.
     primary: Option<Primary>,
     /// Whether losses are bounded: as long as the Backup of a pair may lead.
@@ -271,6 +275,7 @@ impl Shard {
             graphs: Graphs::default(),
             publishers: Publishers::default(),
             permits: Permits::default(),
+            awaited: AwaitedSubscribers::default(),
             primary,
             losses: Guarantee::Unstated,
             uncovered: BTreeMap::new(),

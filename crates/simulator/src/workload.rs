@@ -80,6 +80,7 @@ pub fn platform() -> Platform {
         cores: NonZeroU32::MIN,
         load_max_percent: 95,
         promote: Nanos::from_millis(1),
+        ..Platform::default()
     }
 }
 

@@ -40,6 +40,7 @@ mod real_time_pushes;
 mod reference;
 mod relay;
 mod replay;
+mod required_waits;
 mod secure;
 mod service_manager;
 mod shared_events;

@@ -73,7 +73,7 @@ fn a_real_time_event_reaches_streams_and_pushed_subscribers_in_order_and_is_coun
     assert_eq!((&slots["held"], &slots["systems"][0]["system"]), (&json!(1), &json!("sensor")), "{slots}");
     let expected = json!({
         "eventType": "HOT", "periodUs": 1, "deadlineUs": 60_000_000, "lossTolerance": null, "retention": 0, "level": 3, "publishers": 1,
-        "publisher": [], "publisherRejected": 0, "rejectedPublisher": null, "durable": false, "fleet": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
+        "publisher": [], "publisherRejected": 0, "rejectedPublisher": null, "requiredForMaxUs": 86_400_000_000_u64, "waitsFor": null, "durable": false, "fleet": false, "declaredBy": "configuration", "guarantee": "unstated", "accepted": 50, "excess": 0, "refused": 0, "dispatched": 50, "late": 0, "shed": 0,
         "lost": 0, "longestLossRun": 0, "lossRuns": [],
     });
     assert_eq!(row, expected);

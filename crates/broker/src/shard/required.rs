@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Authority, Output, Shard};
 use crate::{
     epoch::Epoch,
-    event::{Sequence, TopicId},
+    event::{PublisherId, Sequence, TopicId},
     slot::NONE,
     stream::{Reader, StreamIdentity},
     subscription::{Required, SubscriptionKey},
@@ -101,6 +101,32 @@ impl<R> Shard<R> {
             self.release(index, outputs);
         }
         self.catch_up(key);
+    }
+
+    /// Returns the required subscription that a publisher's full stream waits for: the one that has acknowledged least of those that
+    /// lack the stream's first event. `None` if the stream has capacity, or waits for something else.
+    pub fn awaited_by(&self, topic: TopicId, publisher: PublisherId) -> Option<SubscriptionKey> {
+        let streams = self.streams.of(topic);
+        let first = streams.partition_point(|index| self.streams.at(*index).identity.publisher < publisher);
+        let of_publisher = streams[first..].iter().map(|index| self.streams.at(*index));
+        let full =
+            of_publisher.take_while(|stream| stream.identity.publisher == publisher).filter(|stream| stream.length >= stream.capacity);
+        let lacking = full.filter_map(|stream| {
+            let head = self.streams.slots.at(stream.head);
+            let lacks = |reader: &&Reader| head.is_dispatched && reader.acked < head.sequence;
+            stream.readers.iter().filter(lacks).min_by_key(|reader| reader.acked)
+        });
+        lacking.map(|reader| reader.subscription).next()
+    }
+
+    /// Shortens the wait for a required subscription.
+    pub fn shorten_wait(&mut self, now: Instant, key: SubscriptionKey, wait: Duration) {
+        let Some(required) = self.subscriptions.get_mut(key).and_then(|subscription| subscription.required.as_mut()) else { return };
+        required.wait_ns = required.wait_ns.min(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        // A timer that fires before the wait is over is set again.
+        if self.waits.place(key.index).is_some_and(|(_, at)| at > now.plus(wait)) {
+            self.waits.insert(0, key.index, now.plus(wait));
+        }
     }
 
     /// Whether a required subscription of a topic has not acknowledged all that was published there for it.

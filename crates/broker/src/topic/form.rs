@@ -92,6 +92,7 @@ const TOPIC_TIMES: &[&str] = &[
     "broker_subscriber_max",
     "replica_cost",
     "dispatch_cost",
+    "required_for_max",
 ];
 const TOPIC_OTHERS: &[&str] =
     &["loss_tolerance", "shed_max", "retention", "mark_every", "level", "coverage", "durable", "fleet", "publishers", "count"];
@@ -110,6 +111,7 @@ const PLATFORM_TIMES: &[&str] = &[
     "batch_cost",
     "blocking",
     "promote",
+    "required_for_max",
 ];
 const PLATFORM_OTHERS: &[&str] = &["drift_ppm", "cores", "load_max_percent"];
 
@@ -150,6 +152,7 @@ pub fn read_topic<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>, pl
         durable: form.boolean("durable"),
         fleet: form.boolean("fleet"),
         publishers: form.positive("publishers", PUBLISHERS_MAX),
+        required_for_max: form.time("required_for_max").unwrap_or(platform.required_for_max),
         ..best_effort
     };
     let count = form.positive("count", COUNT_MAX).get();
@@ -182,6 +185,7 @@ pub fn read_platform<'t>(fields: impl IntoIterator<Item = (&'t str, Field<'t>)>)
         cores: form.positive("cores", Platform::CORES_MAX),
         load_max_percent: form.whole("load_max_percent", 1, Platform::LOAD_MAX_PERCENT).unwrap_or(default.load_max_percent),
         promote: form.time("promote").unwrap_or_default(),
+        required_for_max: form.time("required_for_max").unwrap_or(default.required_for_max),
     };
     form.checked(true, platform.fault())?;
     Ok(platform)

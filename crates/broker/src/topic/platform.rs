@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::spec::{Problem, SpecFault, out_of_range};
+use super::spec::{Problem, REQUIRED_FOR_MAX, SpecFault, out_of_range, required_for_fault};
 use crate::timing::Nanos;
 
 /// The parts of a fail-over of which the right to lead is made.
@@ -79,6 +79,8 @@ pub struct Platform {
     pub load_max_percent: u32,
     /// From the decision to lead until the new Primary dispatches.
     pub promote: Nanos,
+    /// Longest time for which required subscribers may be waited for, of topics that state none themselves. At most [`REQUIRED_FOR_MAX`].
+    pub required_for_max: Nanos,
 }
 
 impl Default for Platform {
@@ -96,6 +98,7 @@ impl Default for Platform {
             cores: NonZeroU32::MIN,
             load_max_percent: 95,
             promote: Nanos::ZERO,
+            required_for_max: REQUIRED_FOR_MAX,
         }
     }
 }
@@ -134,13 +137,14 @@ impl Platform {
             ("batch_cost", self.batch_cost),
             ("blocking", self.blocking),
             ("promote", self.promote),
+            ("required_for_max", self.required_for_max),
         ];
         let numbers = [
             ("drift_ppm", self.lease.drift_ppm, 0, Self::DRIFT_PPM_MAX),
             ("cores", self.cores.get(), 1, Self::CORES_MAX),
             ("load_max_percent", self.load_max_percent, 1, Self::LOAD_MAX_PERCENT),
         ];
-        out_of_range(&times).or_else(|| {
+        out_of_range(&times).or_else(|| required_for_fault(self.required_for_max)).or_else(|| {
             let outside = numbers.iter().find(|(_, number, from, to)| !(from..=to).contains(&number));
             outside.map(|(key, _, from, to)| SpecFault { key, problem: Problem::Outside { from: *from, to: *to } })
         })

@@ -8,6 +8,9 @@ use crate::timing::{Nanos, Span};
 /// Longest time that a topic or platform may state: a year of 366 days.
 pub const TIME_MAX: Nanos = Nanos::from_millis(366 * 24 * 3_600 * 1_000);
 
+/// Longest time for which a topic may have its publishers wait for a required subscriber: a day.
+pub const REQUIRED_FOR_MAX: Nanos = Nanos::from_millis(24 * 3_600 * 1_000);
+
 /// Least time between two creations of one stream (one publisher on one topic), T.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
@@ -113,6 +116,8 @@ pub struct TopicSpec {
     pub fleet: bool,
     /// Publishers that the topic may have at the same time: L, N and T are each one's own.
     pub publishers: NonZeroU32,
+    /// Longest time for which a required subscriber of it may be waited for, at most [`REQUIRED_FOR_MAX`].
+    pub required_for_max: Nanos,
 }
 
 impl TopicSpec {
@@ -136,6 +141,7 @@ impl TopicSpec {
             durable: false,
             fleet: false,
             publishers: NonZeroU32::MIN,
+            required_for_max: REQUIRED_FOR_MAX,
         }
     }
 
@@ -159,8 +165,9 @@ impl TopicSpec {
             ("broker_subscriber_max", self.broker_subscriber_max),
             ("replica_cost", self.replica_cost),
             ("dispatch_cost", self.dispatch_cost),
+            ("required_for_max", self.required_for_max),
         ];
-        if let Some(fault) = out_of_range(&times) {
+        if let Some(fault) = out_of_range(&times).or_else(|| required_for_fault(self.required_for_max)) {
             return Some(fault);
         }
         if let LossTolerance::AtMost(losses) = self.loss_tolerance
@@ -195,6 +202,12 @@ pub(super) fn deadline_fault(deadline: Nanos) -> Option<SpecFault> {
         return Some(SpecFault { key: "deadline", problem: Problem::NoTime });
     }
     out_of_range(&[("deadline", deadline)])
+}
+
+/// A longer wait for required subscribers than there may be.
+pub(super) fn required_for_fault(required_for_max: Nanos) -> Option<SpecFault> {
+    let above = Problem::Above { at_most: REQUIRED_FOR_MAX };
+    (required_for_max > REQUIRED_FOR_MAX).then_some(SpecFault { key: "required_for_max", problem: above })
 }
 
 /// The first of these times that is negative or too long.
@@ -242,6 +255,12 @@ pub enum Problem {
         /// Its value.
         at_least: Nanos,
     },
+    /// More than there may be.
+    #[error("must be at most {at_most}")]
+    Above {
+        /// The greatest.
+        at_most: Nanos,
+    },
     /// Outside these numbers.
     #[error("must be {from} to {to}")]
     Outside {
@@ -273,6 +292,7 @@ mod tests {
             (TopicSpec { shed_max: 9, ..good }, None),
             (TopicSpec { shed_max: 3, loss_tolerance: LossTolerance::AtMost(3), ..good }, None),
             (TopicSpec { shed_max: 4, loss_tolerance: LossTolerance::AtMost(3), ..good }, Some("shed_max must be 0 to 3")),
+            (TopicSpec { required_for_max: ms(86_400_001), ..good }, Some("required_for_max must be at most 86400 s")),
             (
                 TopicSpec { broker_subscriber_min: ms(2), broker_subscriber_max: ms(1), ..good },
                 Some("broker_subscriber_max must be at least broker_subscriber_min, which is 2 ms"),

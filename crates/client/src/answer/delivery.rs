@@ -26,6 +26,26 @@ answer! {
         /// Publishers that real-time topics have rejected within ten minutes.
         #[serde(default)]
         rejected_publishers: Vec<RejectedPublisher>,
+        /// Real-time topics that wait for a required subscriber.
+        #[serde(default)]
+        waiting_topics: Vec<AwaitedSubscriber>,
+    }
+}
+
+answer! {
+    /// The required subscriber that a real-time topic waits for, while the topic rejects events.
+    AwaitedSubscriber {
+        /// The topic; empty in the answer of the topic itself.
+        #[serde(default)]
+        event_type: String,
+        /// Name of the subscriber; of a graph, `graph` and its name.
+        subscriber: String,
+        /// When the first event was rejected (UTC).
+        since: String,
+        /// Events that were rejected since.
+        rejected: u64,
+        /// For how long the subscriber may be silent, in seconds.
+        required_for_s: u64,
     }
 }
 
@@ -315,6 +335,9 @@ answer! {
         /// The publisher that was rejected last.
         #[serde(default)]
         rejected_publisher: Option<RejectedPublisher>,
+        /// The required subscriber that it waits for; `None`: it accepts events.
+        #[serde(default)]
+        waits_for: Option<AwaitedSubscriber>,
         /// Events handed to their subscribers.
         dispatched: u64,
         /// Of these, those that were due before.

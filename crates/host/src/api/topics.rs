@@ -23,7 +23,7 @@ use crate::{
     stall::Guarantee,
     topics::{
         Declarer, Latency, RealTimeTopic, TopicCounts, TopicError, declaration,
-        parties::{PartiesView, Rejection, SlotHolder},
+        parties::{Awaited, PartiesView, Rejection, SlotHolder},
     },
 };
 
@@ -40,6 +40,7 @@ struct TopicView<'t> {
     publishers: u32,
     publisher: Vec<&'t str>,
     publisher_slots: PublisherSlots,
+    required_for_max_us: i64,
     durable: bool,
     fleet: bool,
     declared_by: Declarer,
@@ -49,6 +50,7 @@ struct TopicView<'t> {
     refused: u64,
     publisher_rejected: u64,
     rejected_publisher: Option<Rejection>,
+    waits_for: Option<Awaited>,
     dispatched: u64,
     late: u64,
     shed: u64,
@@ -194,9 +196,21 @@ impl Api {
 
 fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
     let TopicSpec { period, deadline, loss_tolerance, retention, level, publishers, .. } = *topic.spec;
-    let TopicCounts { accepted, excess, refused, publisher_rejected, dispatched, late, shed, lost, longest_loss_run, loss_runs, latency, parties } =
-        &*topic.counts;
-    let PartiesView { holders, held, rejection } = parties.view();
+    let TopicCounts {
+        accepted,
+        excess,
+        refused,
+        publisher_rejected,
+        dispatched,
+        late,
+        shed,
+        lost,
+        longest_loss_run,
+        loss_runs,
+        latency,
+        parties,
+    } = &*topic.counts;
+    let PartiesView { holders, held, rejection, awaited } = parties.view();
     TopicView {
         event_type: &topic.event_type,
         period_us: period.gap().micros_up(),
@@ -213,6 +227,7 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         publishers: publishers.get(),
         publisher: topic.permitted.names().collect(),
         publisher_slots: PublisherSlots { held, systems: holders.to_vec() },
+        required_for_max_us: topic.spec.required_for_max.micros_up(),
         durable: topic.is_durable,
         fleet: topic.spec.fleet,
         declared_by: topic.declarer,
@@ -222,6 +237,7 @@ fn view(topic: &RealTimeTopic, guarantee: Guarantee) -> TopicView<'_> {
         refused: refused.load(Relaxed),
         publisher_rejected: publisher_rejected.load(Relaxed),
         rejected_publisher: rejection,
+        waits_for: awaited,
         dispatched: dispatched.load(Relaxed),
         late: late.load(Relaxed),
         shed: shed.load(Relaxed),

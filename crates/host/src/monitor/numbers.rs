@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::shared_event::Account;
 
-use super::{Monitor, Number, disk, fleet, pair, quality, relay, stalls, tunnel};
+use super::{Monitor, Number, disk, fleet, overview, pair, quality, relay, stalls, tunnel};
 use crate::{
     fleet::{BackState, FleetState},
     gatekeeper::DialogueCounts,
@@ -55,9 +55,16 @@ impl Monitor {
             ),
         ]);
         let gauges = gauges.chain(self.pair.iter().flat_map(|pair| pair::gauges(pair.leadership())));
-        let topics = self.api.topics.count() as u64;
-        let gauges =
-            gauges.chain([("bodkin_topics", "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".", topics)]);
+        let topics = self.api.topics.all();
+        let waiting = overview::waiting(&topics).count() as u64;
+        let gauges = gauges.chain([
+            ("bodkin_topics", "Real-time topics; beyond 1,000 their counts are summed under the event type \"\".", topics.len() as u64),
+            (
+                "bodkin_topics_waiting",
+                "Real-time topics that reject events because a required subscriber has not acknowledged earlier ones.",
+                waiting,
+            ),
+        ]);
         let gauges = gauges.chain(stalls::gauges(&self.api.stalls));
         let gauges = gauges.chain([self.graphs_suspended(), self.graph_links_down()]).chain(self.certificates_end());
         let standing = self.store.standing();

@@ -16,7 +16,7 @@ use crate::{
     server::Port,
     topics::{
         RealTimeTopic,
-        parties::{Rejection, SlotHolder},
+        parties::{Awaited, Rejection, SlotHolder},
     },
 };
 
@@ -36,6 +36,8 @@ struct Overview {
     numbers: BTreeMap<String, Number>,
     /// Publishers that real-time topics have rejected a short time ago, at most [`REPORTED_TOPICS_MAX`].
     rejected_publishers: Vec<RejectedPublisher>,
+    /// Real-time topics that wait for a required subscriber, at most [`REPORTED_TOPICS_MAX`].
+    waiting_topics: Vec<WaitingTopic>,
 }
 
 /// Topics that the overview reports by name.
@@ -49,6 +51,24 @@ struct RejectedPublisher {
     #[serde(flatten)]
     rejection: Rejection,
     holders: Vec<SlotHolder>,
+}
+
+/// A topic that rejects events because a required subscriber has not acknowledged earlier ones.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WaitingTopic {
+    event_type: Arc<str>,
+    #[serde(flatten)]
+    awaited: Awaited,
+}
+
+/// Returns the topics that wait for a required subscriber.
+pub(super) fn waiting(topics: &[Arc<RealTimeTopic>]) -> impl Iterator<Item = (Arc<str>, Awaited)> {
+    topics.iter().filter_map(|topic| Some((topic.event_type.clone(), topic.counts.parties.notable()?.awaited?)))
+}
+
+fn waiting_topics(topics: &[Arc<RealTimeTopic>]) -> Vec<WaitingTopic> {
+    waiting(topics).take(REPORTED_TOPICS_MAX).map(|(event_type, awaited)| WaitingTopic { event_type, awaited }).collect()
 }
 
 fn rejected_publishers(topics: &[Arc<RealTimeTopic>], now: UtcTime) -> Vec<RejectedPublisher> {
@@ -82,6 +102,7 @@ impl Monitor {
                 ports: Port::ALL.iter().zip(&self.addresses).map(|(port, address)| (port.name(), address.port())).collect(),
                 numbers,
                 rejected_publishers: rejected_publishers(&topics, at),
+                waiting_topics: waiting_topics(&topics),
             },
         )
     }

@@ -125,7 +125,9 @@ impl Shard {
         if self.real_time.topics.get(id).is_some_and(|former| !Arc::ptr_eq(&former.counts, &topic.counts)) {
             self.permits.forget(id);
         }
+        let required_for_max = Duration::from_nanos(topic.spec.required_for_max.get().unsigned_abs());
         self.real_time.topics.insert(id, topic);
+        self.shorten_waits(id, required_for_max);
         Ok(())
     }
 
@@ -191,6 +193,11 @@ impl Shard {
             Ok(Accepted::Known) => Ok(Published::Known),
             Err(refusal) => {
                 counts.refused.fetch_add(1, Relaxed);
+                if matches!(refusal, NotTaken::Broker(bodkin_broker::Refusal::Full { .. })) {
+                    let publisher =
+                        if let Numbering::Derived(name) | Numbering::Fleet(name) = &numbering { name.publisher } else { publisher };
+                    self.note_full(topic, publisher);
+                }
                 Err(refusal)
             }
         }

@@ -18,6 +18,7 @@ impl Shard {
         self.close_disbelieved();
         self.close_unpermitted(snapshot);
         self.end_silent_streams();
+        self.look_after_waits();
         self.look_over_graphs();
         self.count_work();
         let (now, limits) = (self.clock.now, self.context.limits);

@@ -40,6 +40,20 @@ pub struct Rejection {
     pub reason: String,
 }
 
+/// The required subscriber that a topic waits for, while it rejects events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Awaited {
+    /// Name of the subscriber; of a graph, `graph` and its name.
+    pub subscriber: Arc<str>,
+    /// When the first event was rejected.
+    pub since: UtcTime,
+    /// Events that were rejected since.
+    pub rejected: u64,
+    /// For how long the subscriber may be silent, in seconds.
+    pub required_for_s: u64,
+}
+
 /// What an operator has to know of a topic's systems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartiesView {
@@ -49,6 +63,8 @@ pub struct PartiesView {
     pub held: usize,
     /// The last rejection of a publisher since the topic was declared.
     pub rejection: Option<Rejection>,
+    /// The required subscriber that the topic waits for; `None`: it accepts events.
+    pub awaited: Option<Awaited>,
 }
 
 impl PartiesView {
@@ -87,6 +103,19 @@ impl Parties {
     pub fn set_rejection(&self, rejection: Rejection) {
         self.lock().rejection = Some(rejection);
         self.is_notable.store(true, Relaxed);
+    }
+
+    /// Replaces the required subscriber that the topic waits for; returns the former one.
+    pub fn set_awaited(&self, awaited: Option<Awaited>) -> Option<Awaited> {
+        let is_awaited = awaited.is_some();
+        let former = std::mem::replace(&mut self.lock().awaited, awaited);
+        self.is_notable.fetch_or(is_awaited, Relaxed);
+        former
+    }
+
+    /// Counts an event that is rejected because of the required subscriber.
+    pub fn count_awaiting(&self) {
+        self.lock().awaited.iter_mut().for_each(|awaited| awaited.rejected += 1);
     }
 
     fn lock(&self) -> MutexGuard<'_, PartiesView> {

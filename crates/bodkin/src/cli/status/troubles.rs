@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bodkin_arrowhead::utc::UtcTime;
-use bodkin_client::answer::{NodeOverview, PlatformState, RejectedPublisher, SlotHolder};
+use bodkin_client::answer::{AwaitedSubscriber, NodeOverview, PlatformState, RejectedPublisher, SlotHolder};
 
 use super::{bytes, lasted, number};
 
@@ -69,6 +69,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         certificate(overview).filter(|remaining| *remaining < CERTIFICATE_REMAINING_MIN).map(|remaining| {
             format!("the certificate of a core system {}, and was not renewed: look at the log, and at bodkin doctor", ending(remaining))
         }),
+        is("bodkin_topics_waiting").then(|| waiting(overview)),
         no_slot(overview),
         is("bodkin_guarantee_suspended").then(|| format!("deadlines are not guaranteed: {}", suspended_by(platform))),
         is("bodkin_relay_clients_at_limit").then(|| {
@@ -92,6 +93,18 @@ fn suspended_by(platform: &PlatformState) -> &str {
     platform.why.as_deref().unwrap_or("the node no longer says why; ask again")
 }
 
+/// The topics that reject events because a required subscriber has not acknowledged earlier ones.
+fn waiting(overview: &NodeOverview) -> String {
+    let count = number(&overview.numbers, "bodkin_topics_waiting");
+    let named = overview.waiting_topics.iter().map(|AwaitedSubscriber { event_type, subscriber, since, rejected, required_for_s }| {
+        format!("{event_type} for {subscriber} since {since} ({rejected} events rejected, required for {required_for_s} s)")
+    });
+    format!(
+        "topics that reject events until a required subscriber has acknowledged earlier ones: {count}; {}; look whether it runs, or bound the wait (required_for_max_s in the topic's declaration)",
+        named.collect::<Vec<_>>().join(", ")
+    )
+}
+
 /// The first topic that rejects a publisher because others hold its slots.
 fn no_slot(overview: &NodeOverview) -> Option<String> {
     let mut full = overview.rejected_publishers.iter().filter(|rejected| rejected.key == "publishers");
@@ -109,7 +122,9 @@ fn no_slot(overview: &NodeOverview) -> Option<String> {
 fn not_listed(overview: &NodeOverview) -> impl Iterator<Item = String> {
     let rejected = overview.rejected_publishers.iter().filter(|rejected| rejected.key == "publisher");
     rejected.map(|RejectedPublisher { event_type, system, at, .. }| {
-        format!("topic {event_type} rejected {system} at {at}: the system is not in the declaration's list of publishers (publisher = NAME)")
+        format!(
+            "topic {event_type} rejected {system} at {at}: the system is not in the declaration's list of publishers (publisher = NAME)"
+        )
     })
 }
 
@@ -185,7 +200,8 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 23] = [
+    const FIRING: [Firing; 24] = [
+        ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         (

@@ -71,6 +71,7 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
         "fleet",
         "publishers",
         "rejected last",
+        "waits for",
     ];
     let mut table = Table::new(&header);
     for topic in &topics.data {
@@ -94,6 +95,7 @@ pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
             if topic.fleet { "forwarded" } else { "" }.to_owned(),
             publishers(topic),
             topic.rejected_publisher.as_ref().map_or_else(String::new, |rejected| format!("{} at {}", rejected.system, rejected.at)),
+            topic.waits_for.as_ref().map_or_else(String::new, |awaited| format!("{} since {}", awaited.subscriber, awaited.since)),
         ]);
     }
     printer.rows(&topics, &table, "no real-time topics: every event is best effort")?;

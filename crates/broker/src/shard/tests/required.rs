@@ -335,3 +335,39 @@ fn what_a_required_subscriber_has_and_a_graph_has_not_is_not_covered_by_that() {
     driven.delivered(graph, stream, 2);
     assert_eq!(driven.covered(), None, "the subscriber's word counts as before");
 }
+
+#[test]
+fn full_stream_names_its_slowest_required_reader() {
+    let mut driven = Driven::new(&[Terms { backlog_max: NonZeroU32::new(2).unwrap(), period_ns: 1, ..TERMS }]);
+    let (stream, other) = (driven.stream(0, 1), driven.stream(0, 2));
+    let [fast, slow] = [driven.subscribe(0, 10_000), driven.subscribe(0, 10_000)];
+    let awaited = |driven: &Driven, publisher| driven.shard.awaited_by(TopicId(0), PublisherId(publisher));
+    for sequence in [1, 2] {
+        assert_eq!(awaited(&driven, 1), None, "it has capacity");
+        driven.now += 100;
+        driven.publish(stream, sequence).unwrap();
+        driven.work();
+    }
+    driven.publish(other, 1).unwrap();
+    driven.delivered(fast, stream, 1);
+    assert_eq!(awaited(&driven, 1), Some(slow));
+    assert_eq!([awaited(&driven, 2), awaited(&driven, 3)], [None; 2], "its stream is not full, or not there");
+    driven.delivered(slow, stream, 2);
+    assert_eq!(awaited(&driven, 1), None, "the first event was released");
+}
+
+#[test]
+fn shortened_wait_ends_a_requirement_earlier() {
+    let mut driven = Driven::new(&[TERMS]);
+    let key = driven.subscribe(0, 10_000);
+    driven.step(Input::Detached { subscription: key });
+    driven.shard.shorten_wait(at(driven.now), key, Duration::from_nanos(50));
+    let not_required = |driven: &mut Driven| {
+        driven.work();
+        driven.told().iter().any(|output| matches!(output, Output::NotRequired { subscription, .. } if *subscription == key))
+    };
+    driven.now += 49;
+    assert!(!not_required(&mut driven));
+    driven.now += 1;
+    assert!(not_required(&mut driven));
+}

@@ -36,7 +36,7 @@ fn a_topic_with_every_key() {
     let read = topic(
         "period_ms 100 deadline_us 50000.5 loss_tolerance 3 shed_max 1 retention 2 mark_every 4 jitter_ms 0.25 level 7 publisher_broker_us 1 \
         broker_subscriber_min_ms 1 broker_subscriber_max_s 0.02 replica_cost_us 3 dispatch_cost_us 2.001 coverage 'host durable true fleet true \
-        publishers 5 count 1000",
+        publishers 5 required_for_max_s 60 count 1000",
     );
     let expected = TopicSpec {
         period: Period::Every(Nanos::from_millis(100)),
@@ -56,8 +56,17 @@ fn a_topic_with_every_key() {
         durable: true,
         fleet: true,
         publishers: NonZeroU32::new(5).expect("five"),
+        required_for_max: Nanos::from_millis(60_000),
     };
     assert_eq!(read, TopicForm { spec: expected, count: 1_000 });
+}
+
+#[test]
+fn topic_overrides_the_platforms_longest_wait() {
+    let platform = platform("required_for_max_s 30");
+    let wait = |line: &str| read_topic(fields(line), &platform).expect("it is right").spec.required_for_max;
+    assert_eq!([wait("period_s 1"), wait("period_s 1 required_for_max_ms 5")], [Nanos::from_millis(30_000), Nanos::from_millis(5)]);
+    refused(read_platform(fields("required_for_max_s 86401")), &["required_for_max_s must be at most 86400 s"]);
 }
 
 #[test]
@@ -140,9 +149,9 @@ fn every_key_is_named_for_who_looks_for_the_nearest() {
     let platform: Vec<String> = platform_keys().collect();
     let unknown = |errors: Vec<FormError>| errors.iter().any(|error| error.problem == FormProblem::Unknown);
     let known = |key: &str| !read_topic([(key, Field::Other)], &Platform::default()).err().is_some_and(unknown);
-    assert!(all(&known, &topic) && topic.len() == 19, "{topic:?}");
+    assert!(all(&known, &topic) && topic.len() == 20, "{topic:?}");
     let known = |key: &str| !read_platform([(key, Field::Other)]).err().is_some_and(unknown);
-    assert!(all(&known, &platform) && platform.len() == 15, "{platform:?}");
+    assert!(all(&known, &platform) && platform.len() == 16, "{platform:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A checkpoint goes down the replica channel behind the results that the graph has published before it. A node that is promoted keeps the suppliers' events for the graphs whose checkpoints it has, until they
 //! are deployed there and go on from them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bodkin_broker::{
     Attachment, BackupStanding, EventId, Input, Overflow, StreamIdentity, SubscriptionKey, TopicId, Work,
@@ -129,6 +129,15 @@ impl Shard {
             self.graphs.checkpoints.awaited.insert(graph, Awaited { checkpoint: bytes, keys });
         }
         self.count_subscriptions();
+    }
+
+    /// Returns the graph that a subscription is kept for, and how long it is waited for.
+    pub(in crate::shard) fn graph_subscriber(&self, subscription: SubscriptionKey) -> (Arc<str>, Duration) {
+        let deployed = self.graphs.deployed.iter().find(|deployed| deployed.supplier_of(subscription).is_some());
+        let awaited =
+            || self.graphs.checkpoints.awaited.iter().find(|(_, awaited)| awaited.keys.iter().any(|(_, key)| *key == subscription));
+        let name = deployed.map(|deployed| &*deployed.deployment.graph().name).or_else(|| awaited().map(|(name, _)| &**name));
+        (format!("graph {}", name.unwrap_or_default()).into(), KEPT_MAX)
     }
 
     fn subscribe_graph(&mut self, topic: &str, attachment: Attachment) -> Result<(TopicId, SubscriptionKey), bodkin_broker::ShardError> {

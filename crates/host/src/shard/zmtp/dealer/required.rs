@@ -108,6 +108,24 @@ impl Shard {
         self.endpoint.required.iter().map(subscriber)
     }
 
+    /// Returns the name of a required subscriber, and how long it is waited for.
+    pub(in crate::shard) fn required_subscriber(&mut self, subscription: SubscriptionKey) -> Option<(Arc<str>, Duration)> {
+        self.endpoint.required.of(subscription).map(|row| (row.name.clone(), row.wait()))
+    }
+
+    /// Shortens the waits for a topic's required subscribers, because the topic's declaration allows no longer ones.
+    pub(in crate::shard) fn shorten_waits(&mut self, topic: TopicId, required_for_max: Duration) {
+        let now = self.clock.broker();
+        for subscription in self.broker.subscriptions_of(topic).to_vec() {
+            let Some(row) = self.endpoint.required.of(subscription).filter(|row| row.wait() > required_for_max) else { continue };
+            row.wait_ns = nanos(required_for_max);
+            let name = row.name.clone();
+            self.broker.shorten_wait(now, subscription, required_for_max);
+            let topic = self.broker.topic_name(topic).clone();
+            self.backup_knows_required(&topic, &name, Some(required_for_max));
+        }
+    }
+
     /// The longest time that anybody is waited for.
     pub(in crate::shard) fn longest_wait(&self) -> Duration {
         self.endpoint.required.iter().map(Row::wait).max().unwrap_or_default()

@@ -188,8 +188,22 @@ impl Shard {
         Ok(())
     }
 
+    /// Checks that a topic may wait as long as a required subscriber requests.
+    fn check_wait(&self, topic: &str, wait: Option<Duration>) -> Result<(), Refused> {
+        let (Some(wait), Some(declared)) = (wait, self.real_time_topic(topic)) else { return Ok(()) };
+        let max = Duration::from_nanos(declared.spec.required_for_max.get().unsigned_abs());
+        if wait <= max {
+            return Ok(());
+        }
+        let (found, max) = (wait.as_secs_f64(), max.as_secs_f64());
+        Err(Refused::not_admitted(format!(
+            "{topic} waits for a required subscriber for at most {max} s (required_for_max), and {found} s were requested: request at most {max} s"
+        )))
+    }
+
     /// Makes the subscription, or brings what it missed to one that is there.
     pub(super) fn hear_wanted(&mut self, slot: usize, topic: &str, wanted: Wanted) -> Result<(), Refused> {
+        self.check_wait(topic, wanted.wait)?;
         let Wanted { spelled, wish, wait, watermarks } = wanted;
         let id = self.broker.topic_id(topic);
         let heard = id.and_then(|id| self.endpoint.dealer(slot).heard.get_mut(&id));
