@@ -23,8 +23,9 @@ mod log;
 mod messages;
 mod not_taken;
 mod outbox;
-mod permit;
+
 mod publish;
+mod publisher_check;
 mod publishers;
 mod pushed;
 mod real_time;
@@ -72,7 +73,7 @@ use self::{
     from_nodes::OtherNodes,
     graph::Graphs,
     log::{Unsynced, Waiting},
-    permit::Permits,
+    publisher_check::PublisherSlots,
     publishers::Publishers,
     pushed::Pushed,
     real_time::RealTime,
@@ -171,7 +172,7 @@ pub struct Shard {
     graphs: Graphs,
     publishers: Publishers,
     /// Which systems publish each real-time topic.
-    permits: Permits,
+    publisher_slots: PublisherSlots,
     /// Topics that reject events until a required subscriber has acknowledged.
     awaited: AwaitedSubscribers,
     /// The leader's end of a pair; `None` of a cloud by itself.
@@ -274,7 +275,7 @@ impl Shard {
             real_time: RealTime::new(),
             graphs: Graphs::default(),
             publishers: Publishers::default(),
-            permits: Permits::default(),
+            publisher_slots: PublisherSlots::default(),
             awaited: AwaitedSubscribers::default(),
             primary,
             losses: Guarantee::Unstated,

@@ -278,8 +278,10 @@ pub enum ShardError {
     /// So many pairs of publisher and topic are there.
     #[error("there are {0} pairs of publisher and event type, which is the limit")]
     Streams(usize),
-    /// As many other publishers have slots of the topic as its terms allow.
-    #[error("the topic has {0} publishers, twice as many as it was declared for: declare it with more publishers")]
+    /// So many publishers have streams on the topic, former ones included whose events are not received yet.
+    #[error(
+        "the topic keeps streams of {0} publishers, former ones included until their events are received: declare it with more publishers"
+    )]
     Publishers(usize),
     /// Events of so many earlier runs of the publisher are not delivered yet.
     #[error("events of {0} earlier runs of this publisher are not delivered yet, which is the limit: publish again later")]

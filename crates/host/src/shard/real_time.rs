@@ -123,7 +123,7 @@ impl Shard {
         self.open_new_to_links(&topic.event_type);
         let id = self.broker.admit(&topic.event_type, terms)?;
         if self.real_time.topics.get(id).is_some_and(|former| !Arc::ptr_eq(&former.counts, &topic.counts)) {
-            self.permits.forget(id);
+            self.publisher_slots.forget(id);
         }
         let required_for_max = Duration::from_nanos(topic.spec.required_for_max.get().unsigned_abs());
         self.real_time.topics.insert(id, topic);

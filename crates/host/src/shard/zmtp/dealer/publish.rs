@@ -273,7 +273,7 @@ impl Shard {
         self.endpoint.runs.admit(stream).ok()?;
         let snapshot = self.context.store.snapshot();
         let registration = Registration { publisher, source: SystemId(publisher.0.cast_signed()) };
-        self.permit(&snapshot, topic, registration, true).ok().map(|()| stream)
+        self.admit_publisher(&snapshot, topic, registration, true).ok().map(|()| stream)
     }
 
     /// The registered system as which a DEALER publishes.

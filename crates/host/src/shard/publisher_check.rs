@@ -23,13 +23,13 @@ const NAMED_MAX: usize = 8;
 
 /// The publisher slots of all topics, by the topic's number.
 #[derive(Default)]
-pub(super) struct Permits {
+pub(super) struct PublisherSlots {
     /// `None`: nothing was published since the topic was declared.
     slots: Vec<Option<Box<TopicSlots>>>,
     rejections: SeldomOf,
 }
 
-impl Permits {
+impl PublisherSlots {
     fn of(&mut self, topic: TopicId) -> Option<&mut TopicSlots> {
         self.slots.get_mut(topic.0 as usize)?.as_deref_mut()
     }
@@ -66,11 +66,11 @@ impl Shard {
             Numbering::Ours(_) | Numbering::Publisher(_) => (PublisherId(source.0.unsigned_abs()), true),
         };
         let registration = Registration { publisher, source };
-        self.permit(snapshot, topic, registration, may_share).map_err(|why| self.reject(snapshot, topic, source, &why))
+        self.admit_publisher(snapshot, topic, registration, may_share).map_err(|why| self.reject(snapshot, topic, source, &why))
     }
 
     /// Gives a publisher its slot, unless the topic's declaration or the other publishers keep it out.
-    pub(super) fn permit(
+    pub(super) fn admit_publisher(
         &mut self,
         snapshot: &Snapshot,
         topic: TopicId,
@@ -83,11 +83,11 @@ impl Shard {
             return Err(Rejected::NotListed);
         }
         let slots_max = declared.spec.publishers.get() as usize * SLOTS_PER_PUBLISHER;
-        if self.permits.of(topic).is_none() {
+        if self.publisher_slots.of(topic).is_none() {
             self.begin_slots(snapshot, topic, slots_max);
         }
         let (now, utc) = (self.clock.now, self.clock.utc);
-        let slots = self.permits.of(topic).expect("the topic's slots were begun");
+        let slots = self.publisher_slots.of(topic).expect("the topic's slots were begun");
         if slots.heard(name, registration.publisher, now) {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Shard {
         if yielded.is_some_and(|yielded| self.streams_of(topic, yielded).next().is_some()) {
             return Err(Rejected::Yielding);
         }
-        let slots = self.permits.of(topic).expect("the topic's slots were begun");
+        let slots = self.publisher_slots.of(topic).expect("the topic's slots were begun");
         let is_registered = |system| snapshot.system(system).is_some();
         let replaced =
             slots.admit((name, registration), (now, utc), slots_max, may_share, is_registered).map_err(|NoSlot| Rejected::NoSlot)?;
@@ -111,8 +111,8 @@ impl Shard {
     /// Gives slots to the publishers whose streams are open: a new leader continues those of its predecessor.
     fn begin_slots(&mut self, snapshot: &Snapshot, topic: TopicId, slots_max: usize) {
         let at = topic.0 as usize;
-        if at >= self.permits.slots.len() {
-            self.permits.slots.resize_with(at + 1, || None);
+        if at >= self.publisher_slots.slots.len() {
+            self.publisher_slots.slots.resize_with(at + 1, || None);
         }
         let (mut slots, now, utc) = (Box::<TopicSlots>::default(), self.clock.now, self.clock.utc);
         for (_, identity) in self.broker.streams_on(topic) {
@@ -125,7 +125,7 @@ impl Shard {
                 let _ = slots.admit((name, registration), (now, utc), slots_max, true, |_| true);
             }
         }
-        self.permits.slots[at] = Some(slots);
+        self.publisher_slots.slots[at] = Some(slots);
     }
 
     fn streams_of(&self, topic: TopicId, publisher: PublisherId) -> impl Iterator<Item = StreamId> {
@@ -141,7 +141,7 @@ impl Shard {
         counts.publisher_rejected.fetch_add(1, Relaxed);
         let key = if *why == Rejected::NotListed { "publisher" } else { "publishers" };
         counts.parties.set_rejection(Rejection { system: system.into(), at: self.clock.utc, key, reason: reason.clone() });
-        if let Some(times) = self.permits.rejections.due(&format!("{event_type} {system}")) {
+        if let Some(times) = self.publisher_slots.rejections.due(&format!("{event_type} {system}")) {
             tracing::warn!(topic = &**event_type, system, times, reason, "publisher rejected");
         }
         match why {
