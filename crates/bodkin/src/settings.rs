@@ -165,6 +165,7 @@ impl Settings {
             domain_name,
             ports: ports(offset)?,
             tunnel_ports: tunnels.ports,
+            tunnel_ports_of_one: self.gateway_ports_per_consumer.expect(all),
             gateway_is_mandatory: tunnels.is_mandatory,
             zmtp,
             relay,

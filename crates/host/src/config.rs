@@ -128,6 +128,8 @@ pub struct HostConfig {
     pub ports: [u16; 7],
     /// The ports at which consumers reach tunnels to other clouds.
     pub tunnel_ports: PortRange,
+    /// Maximum number of these that one consumer holds; 0: half of them.
+    pub tunnel_ports_of_one: usize,
     /// Whether consumers of other clouds reach providers of this one by tunnels only.
     pub gateway_is_mandatory: bool,
     /// ZMTP; `None` switches it off.
@@ -211,6 +213,7 @@ impl HostConfig {
             listen: self.listen,
             address: self.domain_name.clone(),
             ports: self.tunnel_ports,
+            ports_of_one: self.tunnel_ports_of_one,
             terms: Terms { idle: self.limits.tunnel_idle_timeout, opening: self.limits.neighbor_timeout },
             patience: self.limits.handshake_timeout,
         }
@@ -228,6 +231,7 @@ impl HostConfig {
             domain_name: Ipv4Addr::LOCALHOST.to_string(),
             ports: [0; 7],
             tunnel_ports: PortRange::Any,
+            tunnel_ports_of_one: 0,
             gateway_is_mandatory: false,
             zmtp: None,
             relay: None,

@@ -16,6 +16,7 @@ mod handshakes;
 mod hearing;
 mod lane;
 mod lease;
+mod reuse;
 mod secrecy;
 mod speech;
 mod tunnel;
@@ -48,7 +49,15 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use self::{door::Entrance, grant::Entering, handshakes::Handshakes, secrecy::PeerKeys, tunnel::Tunnel};
+use self::{
+    door::Entrance,
+    grant::Entering,
+    handshakes::Handshakes,
+    lease::Holders,
+    reuse::{Former, Route},
+    secrecy::PeerKeys,
+    tunnel::{ConsumerParts, EntranceSource, Tunnel},
+};
 pub use self::{
     ends::{End, EndError, Ends, SecureEnds},
     grant::GrantPlace,
@@ -82,6 +91,8 @@ pub struct GatewayConfig {
     pub address: String,
     /// The ports at which they do.
     pub ports: PortRange,
+    /// Maximum number of ports that one consumer holds; 0: half of them, at least one.
+    pub ports_of_one: usize,
     /// For how long sessions wait.
     pub terms: Terms,
     /// For a TLS handshake, and for a provider to be connected to.
@@ -97,6 +108,8 @@ pub struct GatewayCounts {
     pub closed: AtomicU64,
     /// Tunnels that were asked for and could not be begun.
     pub refused: AtomicU64,
+    /// Tunnels that were asked for, and led to a session in use of the same consumer, provider, and service.
+    pub shared: AtomicU64,
     /// Connections of consumers, and to providers.
     pub connections: AtomicU64,
     /// Of these, those that broke, or could not be made.
@@ -121,6 +134,10 @@ pub struct Gateway {
     ends: Box<dyn Ends>,
     config: GatewayConfig,
     ports: Mutex<PortPool>,
+    /// Which consumers hold how many ports.
+    holders: Arc<Holders>,
+    /// Requests for a tunnel that are carried out, by what makes them equal.
+    turns: Mutex<BTreeMap<Route, Weak<tokio::sync::Mutex<()>>>>,
     sessions: Mutex<BTreeMap<SessionId, Arc<Tunnel>>>,
     /// Queue ids of sessions that are being entered.
     entering: Mutex<BTreeSet<SessionId>>,
@@ -149,6 +166,8 @@ impl Gateway {
             links,
             ends,
             ports: Mutex::new(PortPool::new(config.ports)),
+            holders: Arc::new(Holders::new(&config)),
+            turns: Mutex::default(),
             config,
             sessions: Mutex::default(),
             entering: Mutex::default(),
@@ -204,7 +223,7 @@ impl Gateway {
             let place = self.place(&form.consumer_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
             let (queue_id, peer, side) = (draw_numbered_tunnel(), self.own.clone(), Side::Provider);
-            Tunnel::begin(self, tunnel::Parts { form, queue_id: queue_id.clone(), peer, peer_keys, side, entrance: None, place }).await?;
+            Tunnel::begin(self, tunnel::Parts { form, queue_id: queue_id.clone(), peer, peer_keys, side, consumer: None, place }).await?;
             Ok(OpenedTunnel { queue_id, peer_name: self.own.clone(), key: self.authentication_info() })
         };
         let opened = opened.await;
@@ -212,11 +231,11 @@ impl Gateway {
         opened
     }
 
-    /// Opens the consumer's end of a tunnel; gives its port. Where that comes to nothing, or nobody waits for it any more, the other gateway is told that nobody comes.
+    /// Opens the consumer's end of a tunnel; gives its port, which may be that of a former request ([`reuse`]). Where that comes to nothing, or nobody waits for it any more, the other gateway is told that nobody comes.
     ///
     /// # Errors
-    /// 400 where the other gateway's key is none, or its queue id is that of a session; 502 where the relay cannot be used; 503 where there are too many sessions;
-    /// 504 where no port is free.
+    /// 400 where the other gateway's key is none, or its queue id is that of a session; 502 where the relay cannot be used; 503 where there are too many sessions,
+    /// or the consumer holds its share of the ports; 504 where no port is free.
     pub async fn connect_consumer(self: &Arc<Self>, connection: ConsumerConnection) -> Result<u16, ArrowheadError> {
         let ConsumerConnection { form, queue_id, peer, peer_key } = connection;
         let grant = GrantPlace::new(self, tunnel::relay_place(&form), queue_id.clone(), peer.clone());
@@ -224,26 +243,26 @@ impl Gateway {
             let _entering = Entering::reserve(self, &queue_id, &peer)?;
             let place = self.place(&form.provider_cloud())?;
             let peer_keys = self.peer_keys(&peer_key)?;
-            let entrance = Entrance::take(self, &form.consumer).await?;
-            let port = entrance.lease.port();
-            let ends = tunnel::Parts {
-                form,
-                queue_id: queue_id.clone(),
-                peer: peer.clone(),
-                peer_keys,
-                side: Side::Consumer,
-                entrance: Some(entrance),
-                place,
+            let route = Route::new(&form, &peer, &peer_key);
+            let _turn = self.turn(&route).await;
+            let entrance = match self.former(&route) {
+                Some(Former::InUse(port)) => return Ok((port, false)),
+                Some(Former::Unused(former)) => EntranceSource::Former(former),
+                None => EntranceSource::Taken(Entrance::take(self, &form.consumer).await?),
             };
-            Tunnel::begin(self, ends).await?;
-            Ok(port)
+            let (consumer, side) = (Some(ConsumerParts { route, entrance }), Side::Consumer);
+            let ends = tunnel::Parts { form, queue_id: queue_id.clone(), peer: peer.clone(), peer_keys, side, consumer, place };
+            let port = Tunnel::begin(self, ends).await?.port();
+            Ok((port.expect("a session at the consumer's side has a port"), true))
         };
         let opened = opened.await;
-        if opened.is_ok() {
-            grant.leave();
+        match &opened {
+            Ok((_, true)) => grant.leave(),
+            // The other gateway is told that nobody comes by the new tunnel.
+            Ok((_, false)) => _ = self.counts.shared.fetch_add(1, Relaxed),
+            Err(_) => _ = self.counts.refused.fetch_add(1, Relaxed),
         }
-        self.counts.refused.fetch_add(opened.is_err().into(), Relaxed);
-        opened
+        opened.map(|(port, _)| port)
     }
 
     /// The sessions that there are, in the order in which they were begun.
@@ -255,8 +274,10 @@ impl Gateway {
 
     /// How it is with each of them, and with those that have ended last.
     pub fn views(&self) -> Vec<SessionView> {
-        let mut views: Vec<SessionView> = self.sessions().values().map(|tunnel| tunnel.view()).collect();
-        views.extend(self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        let active: Vec<SessionView> = self.sessions().values().map(|tunnel| tunnel.view()).collect();
+        let mut views: Vec<SessionView> = self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        // Of the same time, a session that has replaced another one comes after it.
+        views.extend(active);
         views.sort_by_key(|one| one.started_at);
         views
     }
@@ -271,6 +292,11 @@ impl Gateway {
         self.ports().free()
     }
 
+    /// Ports that the consumer with the most of them holds.
+    pub fn ports_held_by_one(&self) -> usize {
+        self.holders.largest()
+    }
+
     /// Ends the session of a queue id; false: there is none.
     pub fn close(&self, queue_id: &str, by: &'static str) -> bool {
         let tunnel = SessionId::parse(queue_id).ok().and_then(|id| self.sessions().get(&id).cloned());
@@ -279,8 +305,22 @@ impl Gateway {
 
     /// Ends the session that a consumer reaches by a port; false: there is none.
     pub fn close_port(&self, port: u16, by: &'static str) -> bool {
-        let tunnel = self.sessions().values().find(|tunnel| tunnel.port() == Some(port)).cloned();
+        let tunnel = self.at_port(port);
         tunnel.map(|tunnel| tunnel.close(Reason::Closed(by))).is_some()
+    }
+
+    /// Ends the session of a port, unless somebody is connected: it may be that of a former request.
+    pub fn close_unused_port(&self, port: u16, by: &'static str) {
+        if let Some(tunnel) = self.at_port(port).filter(|tunnel| tunnel.session().connections() == 0) {
+            tunnel.close(Reason::Closed(by));
+        }
+    }
+
+    /// The session of a port. A former one that has given its port away, and ends, comes last.
+    fn at_port(&self, port: u16) -> Option<Arc<Tunnel>> {
+        let sessions = self.sessions();
+        let at_port = sessions.values().filter(|tunnel| tunnel.port() == Some(port));
+        at_port.max_by_key(|tunnel| tunnel.is_open()).cloned()
     }
 
     /// Ends all sessions, and waits until the other gateways are told, or for a moment.

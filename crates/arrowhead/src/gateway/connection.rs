@@ -48,6 +48,11 @@ impl SessionForm {
         named(&self.told.provider_cloud)
     }
 
+    /// The service, in lower case: definitions are alike however they are written.
+    pub fn service(&self) -> String {
+        self.told.service_definition.as_deref().unwrap_or_default().to_lowercase()
+    }
+
     fn parse(members: &Members<'_>, origin: &str) -> Result<Self, ArrowheadError> {
         let relay = members.relay.clone().ok_or_else(|| ArrowheadError::bad_payload("Relay is null.", origin))?;
         let relay = RelayPut::parse(relay, origin)?;

@@ -95,7 +95,7 @@ fn through_tunnels(
     report: &mut Report,
     ratios: &mut Vec<(String, f64)>,
 ) -> anyhow::Result<()> {
-    let tunnels = Tunnels::prepare(neighbors)?;
+    let tunnels = Tunnels::prepare(neighbors, options.sessions)?;
     if options.sessions > 0 {
         // One zero for all runs: what a run leaves behind is in the next one's figures. The first, in processes that have not had so many, is told by itself.
         let idle = tunnels.idle()?;

@@ -24,9 +24,8 @@ use crate::request::{self, Registered};
 use crate::statistics::{Figure, Latencies, Unit};
 use crate::wire::Caller;
 
-/// The provider's system, and what it offers.
+/// The provider's system.
 const PROVIDER: &str = "tunnel-provider";
-const SERVICE: &str = "tunnelled-service";
 /// What its certificate counts for.
 pub const HOSTS: &str = "localhost 127.0.0.1";
 /// Parties between consumer and provider: the consumer's gateway, the relay, the provider's gateway.
@@ -76,28 +75,39 @@ pub struct Tunnels<'a> {
     plain: (Arc<ServerConfig>, Arc<ClientConfig>),
 }
 
+/// A service of the provider.
+fn service(number: u32) -> String {
+    format!("tunnelled-service-{number}")
+}
+
 impl<'a> Tunnels<'a> {
-    /// Starts the provider, registers it, and lets the other cloud use it.
+    /// Starts the provider, registers a service for each of `sessions` and at least one, and lets the other cloud use them. Requests for one service lead to
+    /// one tunnel.
     ///
     /// # Errors
     /// Something is refused.
-    pub fn prepare(neighbors: &'a Neighbors) -> anyhow::Result<Self> {
+    pub fn prepare(neighbors: &'a Neighbors, sessions: u32) -> anyhow::Result<Self> {
         let asked = neighbors.asked.certificates.as_ref().context("the cloud has no certificates")?;
         asked.issue_at([PROVIDER].into_iter(), HOSTS)?;
         let plain = (asked.serving(PROVIDER)?, config(asked.caller(PROVIDER)?)?);
         let asking = neighbors.asking.certificates.as_ref().context("the cloud has no certificates")?;
         let provider = Provider::start(Arc::clone(&plain.0))?;
         let tunnels = Self { neighbors, provider, consumer: config(asking.operator()?)?, plain };
-        let body = json!({
-            "serviceDefinition": SERVICE, "serviceUri": "/", "secure": "TOKEN", "interfaces": ["HTTP-SECURE-JSON"],
-            "providerSystem": {
-                "systemName": PROVIDER, "address": "127.0.0.1", "port": tunnels.provider.address.port(),
-                "authenticationInfo": asked.authentication_info()?,
-            },
-        });
+        let authentication_info = asked.authentication_info()?;
+        let body = |number| {
+            json!({
+                "serviceDefinition": service(number), "serviceUri": "/", "secure": "TOKEN", "interfaces": ["HTTP-SECURE-JSON"],
+                "providerSystem": {
+                    "systemName": PROVIDER, "address": "127.0.0.1", "port": tunnels.provider.address.port(),
+                    "authenticationInfo": authentication_info,
+                },
+            })
+        };
         let registry = &neighbors.asked.service_registry;
-        let registered: Registered = Client::connect(registry)?.ask(&request::post(registry, "/serviceregistry/mgmt", &body), 201)?;
-        neighbors.grant(&[registered])?;
+        let mut client = Client::connect(registry)?;
+        let requests = (0..sessions.max(1)).map(|number| request::post(registry, "/serviceregistry/mgmt", &body(number)));
+        let registered = requests.map(|request| client.ask(&request, 201)).collect::<Result<Vec<Registered>, _>>()?;
+        neighbors.grant(&registered)?;
         Ok(tunnels)
     }
 
@@ -107,10 +117,9 @@ impl<'a> Tunnels<'a> {
     /// No connection. What is refused is counted.
     fn open(&self, count: u32, faults: &mut Faults) -> anyhow::Result<Vec<u16>> {
         let orchestrator = self.neighbors.asking.orchestrator()?;
-        let request = self.neighbors.orchestration(SERVICE, AT_ONCE)?;
         let expectation = Expectation { status: 200, body: BodyRule::FilledList("response") };
         let mut ports = Vec::new();
-        let requests = vec![request; count as usize];
+        let requests = (0..count).map(|number| self.neighbors.orchestration(&service(number), AT_ONCE)).collect::<Result<Vec<_>, _>>()?;
         drive(orchestrator, &requests, None, OPENING_LANES, &mut |exchange| match exchange.answer {
             Err(why) => faults.add(why),
             Ok(answer) => match expectation.fault(answer.status(), answer.body()) {

@@ -249,6 +249,8 @@ settings! {
     gateway_min_port: u16 = "BODKIN_GATEWAY_MIN_PORT",
     /// Last of them: as many tunnels may be open at a time
     gateway_max_port: u16 = "BODKIN_GATEWAY_MAX_PORT",
+    /// Maximum number of these ports that one consumer holds; 0: half of them
+    gateway_ports_per_consumer: usize = "BODKIN_GATEWAY_PORTS_PER_CONSUMER",
     /// Milliseconds without a connection after which a tunnel is closed; with one, the other gateway may be silent for half of it
     gateway_idle_timeout_ms: u64 = "BODKIN_GATEWAY_IDLE_TIMEOUT_MS",
     /// For measurements: JSON file with what other clouds are answered whatever they ask, by what it is about: gsd_poll, icn_proposal; empty: none
@@ -389,6 +391,7 @@ impl Settings {
             gateway_is_mandatory: Some(host.gateway_is_mandatory),
             gateway_min_port: Some(8000),
             gateway_max_port: Some(8100),
+            gateway_ports_per_consumer: Some(0),
             gateway_idle_timeout_ms: ms(limits.tunnel_idle_timeout),
             fixed_answers: Some(PathBuf::new()),
             push_attempts_max: Some(limits.delivery.attempts_max),

@@ -47,7 +47,7 @@ impl Entrance {
     /// # Errors
     /// As [`Lease::take`].
     pub(super) async fn take(gateway: &Arc<Gateway>, consumer: &SystemName) -> Result<Self, ArrowheadError> {
-        let mut lease = Lease::take(gateway).await?;
+        let mut lease = Lease::take(gateway, consumer).await?;
         let door = lease.listener().map(|listener| Door::open(gateway, listener, consumer));
         Ok(Self { lease, door })
     }

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bodkin_relay::tunnel::{CONNECTIONS_MAX, Connection, Control, Event, Frame, Look, Reason, Side};
 use bodkin_trust::{RelayMessage, TunnelSecret};
 use tokio::{
+    sync::oneshot,
     task::{JoinHandle, JoinSet},
     time::{Instant, sleep, sleep_until, timeout},
 };
@@ -74,6 +75,10 @@ impl Hearing {
             self.open();
         }
         loop {
+            let successor = self.tunnel.successor().take();
+            if successor.is_some_and(|successor| self.give_entrance(successor)) {
+                break;
+            }
             let look = self.tunnel.session().look(self.tunnel.gateway.time());
             let until = match look {
                 Look::Over(Reason::Unused(_) | Reason::Idle(_)) if self.is_in_grace() => self.grace.unwrap_or_else(Instant::now),
@@ -127,6 +132,21 @@ impl Hearing {
             () = self.tunnel.changed.notified() => Turn::Nothing,
             () = sleep_until(until) => Turn::Nothing,
         }
+    }
+
+    /// Gives the port to a newer session, unless a consumer is connected; gives whether it did.
+    fn give_entrance(&mut self, successor: oneshot::Sender<Entrance>) -> bool {
+        let is_open = self.entrance.as_ref().is_some_and(|entrance| entrance.door.is_some());
+        if !is_open || self.tunnel.session().connections() > 0 {
+            return false;
+        }
+        let Some(entrance) = self.entrance.take() else { return false };
+        // Nobody waits for it any more.
+        self.entrance = successor.send(entrance).err();
+        if self.entrance.is_none() {
+            self.tunnel.session().close(Reason::Replaced);
+        }
+        self.entrance.is_none()
     }
 
     /// Whether an unused session waits for a connection that is arriving: once, and no longer than a handshake may take.
@@ -295,6 +315,7 @@ impl Hearing {
     async fn end(self) {
         let Self { tunnel, data, control, mut entrance, speaking, mut connections, .. } = self;
         entrance.as_mut().map(|entrance| entrance.door.take());
+        tunnel.successor().take();
         tunnel.close_lanes();
         let written = async { while connections.join_next().await.is_some() {} };
         if timeout(LAST_WORDS_MAX, written).await.is_err() {

@@ -4,6 +4,7 @@ mod early;
 mod forms;
 mod given_up;
 mod limits;
+mod reuse;
 mod shares;
 pub(crate) mod side;
 mod strangers;
@@ -165,8 +166,7 @@ async fn what_a_relay_loses_ends_the_session_at_both_sides_and_is_told() {
 async fn what_is_forged_repeated_or_of_another_session_is_passed_over() {
     let relay = MemoryRelay::new("relay.example");
     let (one, two) = (Side::patient(Cloud::One, &relay), Side::patient(Cloud::Two, &relay));
-    let provider = mirror().await;
-    let (port, other) = (one.tunnel_to(&two, provider).await, one.tunnel_to(&two, provider).await);
+    let (port, other) = (one.tunnel_to(&two, mirror().await).await, one.tunnel_to(&two, mirror().await).await);
     assert_eq!(mirrored(port, b"abc").await, b"cba");
     assert_eq!(mirrored(other, b"def").await, b"fed");
     let said = relay.sent();
@@ -273,7 +273,8 @@ async fn ports_are_as_many_as_the_pool_has_and_come_back() {
     let provider = mirror().await;
     let port = one.tunnel_to(&two, provider).await;
     assert_eq!((port, one.gateway.free_ports()), (free, Some(0)));
-    let refused = one.enter(&two, &two.open(&one, provider).await, provider).await.unwrap_err();
+    let another = mirror().await;
+    let refused = one.enter(&two, &two.open(&one, another).await, another).await.unwrap_err();
     assert_eq!(refused.error_code, 504);
     assert!(refused.error_message.contains("gateway_max_port"), "{refused}");
     // The provider's gateway is told that nobody comes.

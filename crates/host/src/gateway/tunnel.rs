@@ -18,13 +18,17 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_relay::tunnel::{Connection, Event, Frame, Reason, Session, SessionState, Side};
-use tokio::sync::{Notify, mpsc};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::timeout,
+};
 
 use super::{
     Gateway, SessionView,
     door::Entrance,
     hearing::Hearing,
     lane::{Lane, LaneEnd, PIECES_MAX, PLAIN_PIECES_MAX},
+    reuse::Route,
     secrecy::PeerKeys,
     speech::{SAID_MAX, Said, Speech, WORDS_MAX},
     tell_end,
@@ -35,6 +39,9 @@ use crate::{
     shares::Place,
 };
 
+/// For a session to give its port to a newer one, which takes another one then.
+const HAND_OVER_MAX: Duration = Duration::from_secs(1);
+
 /// What a session is made of.
 pub(super) struct Parts {
     pub(super) form: SessionForm,
@@ -43,10 +50,39 @@ pub(super) struct Parts {
     pub(super) peer: SystemCommonName,
     pub(super) peer_keys: Arc<PeerKeys>,
     pub(super) side: Side,
-    /// The consumer's port, on its side.
-    pub(super) entrance: Option<Entrance>,
+    /// On the consumer's side.
+    pub(super) consumer: Option<ConsumerParts>,
     /// Among the sessions that there may be.
     pub(super) place: Place,
+}
+
+/// What a session at the consumer's side has besides.
+pub(super) struct ConsumerParts {
+    pub(super) route: Route,
+    pub(super) entrance: EntranceSource,
+}
+
+/// Where the consumer's port comes from.
+pub(super) enum EntranceSource {
+    /// The pool.
+    Taken(Entrance),
+    /// A session that nobody is connected to, and that ends.
+    Former(Arc<Tunnel>),
+}
+
+impl EntranceSource {
+    /// # Errors
+    /// The former session does not give its port, and none is free.
+    async fn get(self, gateway: &Arc<Gateway>, form: &SessionForm) -> Result<Entrance, ArrowheadError> {
+        match self {
+            Self::Taken(entrance) => Ok(entrance),
+            Self::Former(former) => match former.hand_over().await {
+                Some(entrance) => Ok(entrance),
+                // Its consumer has connected meanwhile, or it has ended.
+                None => Entrance::take(gateway, &form.consumer).await,
+            },
+        }
+    }
 }
 
 /// The queues of a session, from where one of its gateways stands.
@@ -90,6 +126,10 @@ pub(super) struct Tunnel {
     pub(super) peer_keys: Arc<PeerKeys>,
     pub(super) started: UtcTime,
     port: Option<u16>,
+    /// At the consumer's side.
+    pub(super) route: Option<Route>,
+    /// Where a newer session waits for the port.
+    successor: Mutex<Option<oneshot::Sender<Entrance>>>,
     pub(super) relay: Arc<dyn Relay>,
     pub(super) queues: Queues,
     session: Mutex<Session>,
@@ -116,13 +156,17 @@ impl Tunnel {
     /// Listens at the relay, and begins the session's tasks.
     ///
     /// # Errors
-    /// The relay cannot be used.
-    pub(super) async fn begin(gateway: &Arc<Gateway>, parts: Parts) -> Result<(), ArrowheadError> {
-        let Parts { form, queue_id, peer, peer_keys, side, entrance, place } = parts;
+    /// The relay cannot be used, or no port is free.
+    pub(super) async fn begin(gateway: &Arc<Gateway>, parts: Parts) -> Result<Arc<Self>, ArrowheadError> {
+        let Parts { form, queue_id, peer, peer_keys, side, consumer, place } = parts;
         let queues = Queues::new(&queue_id, &peer, side)?;
         let relay = gateway.links.link(&relay_place(&form));
         // Both are asked for in one passage.
         let (data, control) = tokio::try_join!(gateway.listen(&*relay, &queues.into), gateway.listen(&*relay, &queues.into_control))?;
+        let (route, entrance) = match consumer {
+            Some(ConsumerParts { route, entrance }) => (Some(route), Some(entrance.get(gateway, &form).await?)),
+            None => (None, None),
+        };
         let is_numbered = queue_id.is_of_numbered_tunnel();
         // The provider's gateway has drawn the id; the consumer's is known by what it says.
         let takes_bytes = side == Side::Consumer && queue_id.is_of_tunnel_in_bytes();
@@ -136,6 +180,8 @@ impl Tunnel {
             peer_keys,
             started: now(),
             port: entrance.as_ref().map(|entrance| entrance.lease.port()),
+            route,
+            successor: Mutex::default(),
             relay,
             queues,
             session: Mutex::new(Session::new(side, gateway.config.terms, is_numbered, gateway.time())),
@@ -155,8 +201,27 @@ impl Tunnel {
         gateway.counts.opened.fetch_add(1, Relaxed);
         gateway.sessions().insert(tunnel.queue_id.clone(), tunnel.clone());
         let speech = Speech { said, words: heard };
-        tokio::spawn(Hearing::new(tunnel, data, control, speech, entrance).run());
-        Ok(())
+        tokio::spawn(Hearing::new(tunnel.clone(), data, control, speech, entrance).run());
+        Ok(tunnel)
+    }
+
+    /// Ends this session, and gives its port to a newer one; `None`: a consumer is connected, or the session ends.
+    async fn hand_over(&self) -> Option<Entrance> {
+        let (give, given) = oneshot::channel();
+        {
+            let mut successor = self.successor();
+            if !self.is_open() {
+                return None;
+            }
+            *successor = Some(give);
+        }
+        self.changed.notify_one();
+        timeout(HAND_OVER_MAX, given).await.ok()?.ok()
+    }
+
+    /// Where a newer session waits for the port.
+    pub(super) fn successor(&self) -> MutexGuard<'_, Option<oneshot::Sender<Entrance>>> {
+        self.successor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session's machine. The lock is held for no longer than a call of it.

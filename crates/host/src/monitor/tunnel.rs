@@ -9,7 +9,9 @@ use crate::gateway::Gateway;
 pub fn gauges(gateway: &Gateway) -> Vec<Number> {
     let sessions = ("bodkin_gateway_sessions", "Sessions of the Gateway, of both sides.", gateway.count() as u64);
     let free = gateway.free_ports().map(|free| ("bodkin_gateway_ports_free", "Ports that are free for tunnels.", free as u64));
-    [sessions].into_iter().chain(free).collect()
+    let held_by_one =
+        ("bodkin_gateway_ports_held_by_one", "Ports that the consumer with the most tunnels holds.", gateway.ports_held_by_one() as u64);
+    [sessions, held_by_one].into_iter().chain(free).collect()
 }
 
 /// As they were counted since the start.
@@ -19,6 +21,11 @@ pub fn counters(gateway: &Gateway) -> Vec<Number> {
         ("bodkin_gateway_opened_total", "Sessions of the Gateway that were begun.", &counts.opened),
         ("bodkin_gateway_closed_total", "Sessions that are over.", &counts.closed),
         ("bodkin_gateway_refused_total", "Tunnels that were asked for and could not be begun.", &counts.refused),
+        (
+            "bodkin_gateway_shared_total",
+            "Tunnels that were asked for, and led to a session in use of the same consumer, provider, and service.",
+            &counts.shared,
+        ),
         ("bodkin_gateway_connections_total", "Connections of consumers, and to providers, in tunnels.", &counts.connections),
         ("bodkin_gateway_broken_total", "Of these, those that broke, or could not be made.", &counts.broken),
         (

@@ -38,6 +38,9 @@ pub enum Reason {
     /// A core system, or the operator, has closed it.
     #[error("it was closed by {0}")]
     Closed(&'static str),
+    /// A newer session of the same consumer, provider, and service has its port.
+    #[error("a newer session of the same consumer, provider, and service replaced it before it was used")]
+    Replaced,
     /// The gateway stops.
     #[error("the gateway stops")]
     Stopping,

@@ -152,6 +152,13 @@ impl Session {
         self.connections.len()
     }
 
+    /// True if the session has a connection and capacity for another, and nothing says that the other gateway is gone: it was heard, or the connection was
+    /// made, within half of the time that it may be silent.
+    pub fn is_in_use(&self, now: Duration) -> bool {
+        let is_recent = self.heard.max(self.used).is_some_and(|since| now < since + self.terms.silent() / 2);
+        self.manner == Manner::Numbered && !self.connections.is_empty() && self.has_room() && is_recent
+    }
+
     /// Whether a consumer may connect.
     pub fn has_room(&self) -> bool {
         let connections_max = if self.manner == Manner::Plain { 1 } else { CONNECTIONS_MAX };

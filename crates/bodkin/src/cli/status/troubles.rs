@@ -58,6 +58,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         }),
         leads_alone.then(|| "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
         is("bodkin_pair_unreached").then(|| unreached(numbers)),
+        (numbers.get("bodkin_gateway_ports_free") == Some(&0.0)).then(|| {
+            let held = number(numbers, "bodkin_gateway_ports_held_by_one");
+            format!("no port is free for tunnels, and consumers of other clouds' services are answered 504; one consumer holds {held} ports: bodkin cloud sessions lists the holders")
+        }),
         is("bodkin_graphs_suspended").then(|| {
             let count = number(numbers, "bodkin_graphs_suspended");
             format!("graphs that stand still because an operator has failed: {count}; bodkin graph list says which and why, deploy it anew once that is mended")
@@ -245,6 +249,13 @@ mod tests {
         let numbers = numbers.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let overview = NodeOverview { at: UtcTime::from_unix_seconds(694_000).to_string(), numbers, ..NodeOverview::default() };
         [troubles(&overview, &platform), notices(&overview)].concat()
+    }
+
+    #[test]
+    fn empty_pool_of_tunnel_ports_is_a_trouble() {
+        let ports = |free| told(&[("bodkin_gateway_ports_free", free), ("bodkin_gateway_ports_held_by_one", 50.0)]);
+        assert!(ports(0.0)[0].contains("one consumer holds 50 ports"), "{:?}", ports(0.0));
+        assert_eq!(ports(1.0), Vec::<String>::new());
     }
 
     #[test]

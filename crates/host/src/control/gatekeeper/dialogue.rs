@@ -167,7 +167,7 @@ impl Control {
         let port = port?;
         self.speaker()?.times.record(Subject::IcnProposal, Part::OpenConsumer, begun.elapsed());
         let result = tunnel.result(&gateway.as_provider(port));
-        Ok(result.inspect_err(|_| _ = gateway.close_port(port, "the Gatekeeper, whom the grant is of no use to"))?)
+        Ok(result.inspect_err(|_| gateway.close_unused_port(port, "the Gatekeeper, whom the grant is of no use to"))?)
     }
 
     /// Refuses tunnels that a cloud grants when nobody waits for them any more.

@@ -24,7 +24,7 @@ use crate::{
     async_channel::Socket,
     channel::Channel,
     control::now,
-    gateway::{End, EndError, Ends, Gateway, GatewayConfig, OpenedTunnel, ends::Waited},
+    gateway::{End, EndError, Ends, Gateway, GatewayConfig, OpenedTunnel, SESSIONS_MAX, ends::Waited},
     relay::memory::MemoryRelay,
 };
 
@@ -79,23 +79,27 @@ pub mod request {
 
     use super::*;
 
-    fn form(provider_port: u16, further: &str) -> String {
+    fn form(consumer: &str, provider_port: u16, further: &str) -> String {
         format!(
             r#"{{"relay":{{"address":"relay.example","port":5573,"secure":true,"type":"GENERAL_RELAY"}},
-            "consumer":{{"systemName":"display","address":"10.0.0.1","port":8000}},
+            "consumer":{{"systemName":"{consumer}","address":"10.0.0.1","port":8000}},
             "provider":{{"systemName":"sensor","address":"127.0.0.1","port":{provider_port}}},
             "consumerCloud":{{"operator":"aitia","name":"one"}},"providerCloud":{{"operator":"aitia","name":"two"}},"serviceDefinition":"heat",{further}}}"#
         )
     }
 
     pub fn provider(key: &str, port: u16) -> ProviderConnection {
-        let form = form(port, &format!(r#""consumerGWPublicKey":"{key}""#));
+        let form = form("display", port, &format!(r#""consumerGWPublicKey":"{key}""#));
         ProviderConnection::parse(&json::parse_object(&form).unwrap(), "/x").unwrap()
     }
 
     pub fn consumer(opened: &OpenedTunnel, port: u16) -> ConsumerConnection {
+        consumer_named("display", opened, port)
+    }
+
+    pub fn consumer_named(name: &str, opened: &OpenedTunnel, port: u16) -> ConsumerConnection {
         let (id, peer, key) = (opened.queue_id.as_str(), &opened.peer_name, &opened.key);
-        let form = form(port, &format!(r#""queueId":"{id}","peerName":"{peer}","providerGWPublicKey":"{key}""#));
+        let form = form(name, port, &format!(r#""queueId":"{id}","peerName":"{peer}","providerGWPublicKey":"{key}""#));
         ConsumerConnection::parse(&json::parse_object(&form).unwrap(), "/x").unwrap()
     }
 }
@@ -149,16 +153,27 @@ impl Side {
         Self::made_of(cloud, relay, (ports, idle, SOON), Box::new(PlainEnds))
     }
 
-    pub fn made_of(
+    /// One that lets a consumer have so many ports.
+    pub fn sharing(cloud: Cloud, relay: &MemoryRelay, ports_of_one: usize) -> Self {
+        Self::sharing_made_of(cloud, relay, (PortRange::Any, SOON * 6, SOON), Box::new(PlainEnds), ports_of_one)
+    }
+
+    pub fn made_of(cloud: Cloud, relay: &MemoryRelay, times: (PortRange, Duration, Duration), ends: Box<dyn Ends>) -> Self {
+        Self::sharing_made_of(cloud, relay, times, ends, SESSIONS_MAX)
+    }
+
+    fn sharing_made_of(
         cloud: Cloud,
         relay: &MemoryRelay,
         (ports, idle, patience): (PortRange, Duration, Duration),
         ends: Box<dyn Ends>,
+        ports_of_one: usize,
     ) -> Self {
         let config = GatewayConfig {
             listen: "127.0.0.1".parse().unwrap(),
             address: "127.0.0.1".to_owned(),
             ports,
+            ports_of_one,
             terms: Terms { idle, opening: SOON },
             patience,
         };

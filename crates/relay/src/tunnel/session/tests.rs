@@ -29,6 +29,21 @@ fn received(session: &mut Session, frame: Frame) -> Vec<Event> {
 }
 
 #[test]
+fn session_is_in_use_with_a_connection_and_a_live_peer() {
+    let (mut consumer, _) = pair();
+    assert!(!consumer.is_in_use(at(0)), "nobody is connected");
+    consumer.accept(at(100)).unwrap();
+    assert!(consumer.is_in_use(at(100)) && consumer.is_in_use(at(114)));
+    assert!(!consumer.is_in_use(at(115)), "half of the 30 s of silence are over");
+    consumer.receive(Frame::KeepAlive, at(116), &mut Vec::new()).unwrap();
+    assert!(consumer.is_in_use(at(130)));
+    for _ in 1..CONNECTIONS_MAX {
+        consumer.accept(at(117)).unwrap();
+    }
+    assert!(!consumer.is_in_use(at(117)), "there is capacity for no other connection");
+}
+
+#[test]
 fn a_connection_ends_in_each_direction_by_itself_and_the_session_goes_on() {
     let (mut consumer, mut provider) = pair();
     for number in 1..=3 {
