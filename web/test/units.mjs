@@ -206,8 +206,12 @@ await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => 
 });
 
 const ALERTS = readFileSync(new URL("../../docs/monitoring/alerts.yml", import.meta.url), "utf8");
-/** What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. */
-const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses"];
+/**
+ * What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. `bodkin status` names both
+ * processes, or both values, of what is wrong with a pair.
+ */
+const TOLD_BY_STATUS = ["Duplicate", "Rejected", "SettingsDiffer", "LeaseRefused", "RecordFailed"].map((name) => `BodkinPair${name}`);
+const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses", ...TOLD_BY_STATUS];
 const NOW_S = 694_000;
 /** Of an alert: numbers with which it fires, and words that the overview then says. */
 const FIRING = {

@@ -12,7 +12,7 @@ use anyhow::Context;
 use bodkin_host::{
     Announced, HostConfig, Port, SecurityConfig, Server,
     log_book::LogBook,
-    pair::PairConfig,
+    pair::{PairConfig, topics_digest},
     realtime::{Realtime, keep_large_tables_apart},
 };
 use bodkin_store::Opened;
@@ -87,7 +87,8 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     let manager = ServiceManager::of_environment();
     match pair {
         Some(pair) => {
-            let pair = PairConfig { is_forced: options.force_lead, realtime, security: config.security.clone(), ..pair };
+            let topics = Some(topics_digest(&config.topics));
+            let pair = PairConfig { is_forced: options.force_lead, realtime, security: config.security.clone(), topics, ..pair };
             return paired::run(config, pair, &manager, json_output);
         }
         None if options.force_lead => return Ok(fail(USAGE, &anyhow::anyhow!("--force-lead is for a node of a pair: name its --role"))),

@@ -31,6 +31,16 @@ impl Node {
     }
 }
 
+/// The name of a pair, drawn at random when its first leader is elected. A node that has met one pair refuses the nodes of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PairId(pub u64);
+
+impl fmt::Display for PairId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 /// One right to lead. Epochs only grow, and no two leaders ever share one: the odd ones are the first candidate's, the even ones the
 /// second's, and a node persists that it may use one before it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +52,8 @@ impl Epoch {
     /// How far ahead of what a node knows another node's epoch may be. A fail-over takes one or two, so a peer that is further ahead is
     /// broken, and is refused: it could use the numbers up.
     pub const AHEAD_MAX: u64 = 1 << 32;
+    /// The highest epoch that is believed of another node, so that epochs follow whatever a node sends.
+    pub const MAX: Self = Self(1 << 63);
 
     /// Who alone may lead in it.
     pub fn owner(self) -> Option<Node> {

@@ -35,7 +35,7 @@ pub use crate::{
     backup::{Backup, BackupError, Outlived, Promotion},
     clock::{ClockExchange, ClockOffset, ClockWatch},
     delivery::{Circuit, Delivery, DeliveryPolicy, Outcome, RETRY_AFTER_MAX, Verdict},
-    epoch::{Epoch, Node},
+    epoch::{Epoch, Node, PairId},
     event::{EventId, EventIdError, Incarnation, Numberer, PublisherId, Sequence, TopicId},
     few::Few,
     replication::{AckAhead, BackupStanding, IN_FLIGHT_MAX, ReplicationPace, ReplicationPolicy},

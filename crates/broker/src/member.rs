@@ -10,21 +10,27 @@
 //! | `voter` | whom to grant, whom to vote for |
 //! | `candidate` | when to ask for votes, when they suffice |
 //! | `leader` | when to renew, when to stop, what to do without a Backup |
+//! | `peers` | which process counts as each of the other nodes |
 
 mod candidate;
 mod config;
 mod leader;
+mod peers;
 #[cfg(test)]
 mod schedule;
 #[cfg(test)]
 mod tests;
 mod voter;
 
-pub use self::config::{MemberConfig, MemberConfigError, Mode};
 use self::{
     candidate::Campaign,
     leader::Lead,
+    peers::Peers,
     voter::{Promise, Renewal, VoteAsk},
+};
+pub use self::{
+    config::{MemberConfig, MemberConfigError, Mode},
+    peers::{GreetingRefusal, Peer},
 };
 use crate::{
     epoch::{Epoch, Node},
@@ -43,6 +49,20 @@ pub enum Input {
         from: Node,
         /// What.
         ballot: Ballot,
+    },
+    /// A frame that is no ballot has arrived on a node's connection ([`Member::greet`]).
+    Heard(Node),
+    /// A node's connection has ended.
+    Gone(Node),
+    /// A heartbeat, at least every lease: the other nodes are sent what this one sees. A longer pause makes this node confirm again
+    /// which processes the others are.
+    Beat,
+    /// Another node refuses this process's greeting: this process does not ask for votes until then, or until that node accepts it.
+    Rejected {
+        /// The node that refuses.
+        by: Node,
+        /// Until when the refusal counts, if it is not repeated.
+        until: Instant,
     },
     /// The record of the last [`Output::Persist`] is on the disk.
     Persisted,
@@ -100,6 +120,13 @@ pub enum Output {
         /// In which epoch.
         epoch: Epoch,
     },
+    /// Close a node's connection: another process counts as the node. The member takes the connection for closed.
+    Disconnect {
+        /// The node.
+        node: Node,
+        /// The reason, which is sent first.
+        refusal: GreetingRefusal,
+    },
     /// What the leader may count on has changed.
     Protection(Protection),
     /// For the log, and for who watches.
@@ -130,6 +157,8 @@ pub enum Tell {
     StrangerEpoch(Epoch),
     /// A frame from a node that is no member of this pair, which is refused.
     NotAMember(Node),
+    /// A ballot of a node whose greeting was not accepted, which is refused.
+    NotConnected(Node),
     /// A frame with an epoch that is not its sender's to use, or absurdly far ahead, which is refused.
     ForeignEpoch {
         /// Who sent it.
@@ -159,7 +188,7 @@ pub struct Member {
     /// What the disk should hold.
     wanted: Record,
     /// The highest epoch that another member has shown, or that this one may have led in before its restart.
-    heard: Epoch,
+    known_epoch: Epoch,
     /// A restarted voter grants nothing until here: it may have promised something.
     silent_until: Instant,
     promise: Option<Promise>,
@@ -179,6 +208,8 @@ pub struct Member {
     spare: Epoch,
     campaign: Option<Campaign>,
     lead: Option<Lead>,
+    /// The processes behind the other nodes' names.
+    peers: Peers,
     /// The last refusal of each node that was told, so that repeated ones are not.
     refusals_told: [Option<BallotRefusal>; 3],
 }
@@ -194,7 +225,7 @@ impl Member {
             writing: None,
             wanted: record,
             // The reserved epoch may have been led in.
-            heard: record.epoch.max(record.reserved),
+            known_epoch: record.epoch.max(record.reserved),
             silent_until,
             promise: None,
             renewal: None,
@@ -207,6 +238,7 @@ impl Member {
             spare: record.reserved,
             campaign: None,
             lead: None,
+            peers: Peers::new(now),
             refusals_told: [None; 3],
         }
     }
@@ -216,12 +248,14 @@ impl Member {
     /// # Panics
     /// If time falls, if a record is persisted that was not written, or if a witness is told what only candidates are.
     pub fn step(&mut self, now: Instant, input: Input, outputs: &mut Vec<Output>) {
-        assert!(now >= self.now, "time falls from {:?} to {now:?}", self.now);
-        self.now = now;
-        self.expire(outputs);
+        self.turn(now, outputs);
         match input {
             Input::Tick => {}
             Input::Received { from, ballot } => self.receive(from, ballot, outputs),
+            Input::Heard(node) => self.heard(node),
+            Input::Gone(node) => self.gone(node, outputs),
+            Input::Beat => self.beat(outputs),
+            Input::Rejected { by, until } => self.rejected(by, until),
             Input::Persisted => self.persisted(outputs),
             Input::BackupOut => self.state_backup(false),
             Input::BackupInSync => self.state_backup(true),
@@ -236,6 +270,14 @@ impl Member {
         self.renew(outputs);
         self.settle(outputs);
         self.write(outputs);
+    }
+
+    /// Begins a step: what has expired meanwhile counts before anything that has happened.
+    fn turn(&mut self, now: Instant, outputs: &mut Vec<Output>) {
+        assert!(now >= self.now, "time falls from {:?} to {now:?}", self.now);
+        self.wake_up(now);
+        self.now = now;
+        self.expire(outputs);
     }
 
     /// When to call [`Self::step`] with [`Input::Tick`] if nothing else happens before.
@@ -266,28 +308,41 @@ impl Member {
             outputs.push(Output::Tell(Tell::NotAMember(from)));
             return;
         }
+        if self.connected(from).is_none() {
+            outputs.push(Output::Tell(Tell::NotConnected(from)));
+            return;
+        }
         let foreign = match ballot {
             Ballot::RenewRequest { epoch, .. } | Ballot::VoteRequest { epoch, .. } => epoch.owner() != Some(from),
             Ballot::Grant { epoch, .. } | Ballot::Vote { epoch, .. } => epoch.owner() != Some(self.config.node),
-            Ballot::Refused { .. } => false,
+            Ballot::Refused { .. } | Ballot::Sighting { .. } => false,
         };
-        if foreign || ballot.epoch().0 > self.known().0.saturating_add(Epoch::AHEAD_MAX) {
+        let is_ahead = ballot.epoch().0 > self.known().0.saturating_add(Epoch::AHEAD_MAX) || ballot.epoch() > Epoch::MAX;
+        // A statement of a leader is not newer than the epoch that its sender knows.
+        let is_early = ballot.standing().is_some_and(|standing| standing.epoch > ballot.epoch());
+        if foreign || is_ahead || is_early {
             outputs.push(Output::Tell(Tell::ForeignEpoch { from, epoch: ballot.epoch() }));
             return;
         }
-        self.heard = self.heard.max(ballot.epoch());
-        match ballot {
-            Ballot::RenewRequest { .. } => self.renewal_asked(from, ballot, outputs),
-            Ballot::VoteRequest { .. } => self.vote_asked(from, ballot, outputs),
-            Ballot::Grant { epoch, sent_at_ns, standing } => self.granted(epoch, sent_at_ns, standing, outputs),
-            Ballot::Vote { epoch, sent_at_ns } => self.voted(epoch, sent_at_ns),
-            Ballot::Refused { asked, reason, retry_after_ns, .. } => self.refused(from, asked, reason, retry_after_ns, outputs),
+        self.known_epoch = self.known_epoch.max(ballot.epoch());
+        self.heard(from);
+        // A process that another node refuses is none of the three: it neither asks nor votes.
+        let peer = self.confirmed(from).filter(|_| !self.is_rejected());
+        match (ballot, peer) {
+            (Ballot::Sighting { .. }, _) => self.sighted(from, ballot, outputs),
+            (Ballot::Refused { asked, reason, retry_after_ns, .. }, _) => self.refused(from, asked, reason, retry_after_ns, outputs),
+            (Ballot::RenewRequest { epoch, .. } | Ballot::VoteRequest { epoch, .. }, None) => self.refuse_unconfirmed(from, epoch, outputs),
+            (Ballot::Grant { .. } | Ballot::Vote { .. }, None) => {}
+            (Ballot::RenewRequest { .. }, Some(peer)) => self.renewal_asked(peer, ballot, outputs),
+            (Ballot::VoteRequest { .. }, Some(peer)) => self.vote_asked(peer, ballot, outputs),
+            (Ballot::Grant { epoch, sent_at_ns, standing }, Some(_)) => self.granted(epoch, sent_at_ns, standing, outputs),
+            (Ballot::Vote { epoch, sent_at_ns }, Some(_)) => self.voted(epoch, sent_at_ns),
         }
     }
 
     /// The highest epoch that any member has shown, this one included.
     fn known(&self) -> Epoch {
-        self.heard.max(self.wanted.epoch)
+        self.known_epoch.max(self.wanted.epoch)
     }
 
     fn is_warm(&self) -> bool {

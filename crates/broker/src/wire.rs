@@ -14,12 +14,13 @@ mod record;
 mod vectors;
 
 pub use self::{
-    ballot::{Ballot, BallotRefusal, Standing},
+    ballot::{Ballot, BallotRefusal, Claim, Standing},
     client::{ClientFrame, Guarantee, RefusalReason, Role, WATERMARK_BYTES, WATERMARKS_MAX, Watermark, Watermarks},
     codec::{TEXT_BYTES_MAX, VERSION, WireError},
     header::{EventHeader, Flags, HEADER_BYTES},
     link::{
-        FrameAndRest, LINK_FRAME_BYTES_MAX, LINK_PREFIX_BYTES, LinkFrame, Position, Replication, StreamNumber, link_frame, replica_frame,
+        FrameAndRest, LINK_FRAME_BYTES_MAX, LINK_PREFIX_BYTES, LinkFrame, Position, RejectReason, Replication, StreamNumber, link_frame,
+        replica_frame,
     },
     record::Record,
 };

@@ -27,6 +27,8 @@ const PREFLIGHT_AGE_S: u32 = 600;
 const ALLOWED_HEADERS: &str = "Origin, Content-Type, Accept, Authorization, Last-Event-ID, eventtype, traceparent, tracestate";
 /// Methods that pages may use.
 const ALLOWED_METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+/// Before each trouble of the pair in the answer of a node that does not lead.
+const TROUBLE: &str = " TROUBLE: ";
 /// What a node tells that does not lead, too.
 const WATCHED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Methods that change nothing: a page of any origin may send them, and does not read the answer.
@@ -151,7 +153,8 @@ impl Gate {
             return Admission { reader: None, answer: Some(Box::new(misdirected(raw.host))), is_standby: false };
         }
         if !self.takes_requests() && !WATCHED.contains(&raw.target) && !shown.contains(&raw.target) {
-            return Admission { reader: None, answer: Some(Box::new(fenced())), is_standby: true };
+            let is_monitor = !shown.is_empty();
+            return Admission { reader: None, answer: Some(Box::new(self.fenced(is_monitor))), is_standby: true };
         }
         let Some(origin) = raw.origin else { return Admission { reader: None, answer: None, is_standby: false } };
         let reader = self.reader(origin, raw.host);
@@ -166,10 +169,10 @@ impl Gate {
         Admission { reader, answer: answer.map(Box::new), is_standby: false }
     }
 
-    /// Returns the answer of a standby, with the leader's address if it is known.
+    /// Adds to the answer of a standby the leader's address, if it is known.
     ///
     /// Reads the database at most once a second.
-    pub async fn standby_answer(&self, store: &Store) -> Answer {
+    pub async fn standby_answer(&self, store: &Store, answer: Answer) -> Answer {
         let known = self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let leader = match known {
             Some((at, leader)) if at.elapsed() < LEADER_AGE_MAX => leader,
@@ -184,8 +187,19 @@ impl Gate {
                 leader
             }
         };
-        let answer = fenced();
-        Answer { body: [&answer.body, " This node is a standby. ".as_bytes(), leader.as_bytes()].concat(), ..answer }
+        let text = String::from_utf8_lossy(&answer.body);
+        let (refusal, troubles) = text.split_at(text.find(TROUBLE).unwrap_or(text.len()));
+        let body = format!("{refusal} This node is a standby. {leader}{troubles}").into_bytes();
+        Answer { body, ..answer }
+    }
+
+    /// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has. At Bodkin's own port the answer also
+    /// says what is wrong with the pair, because `bodkin status` shows it.
+    fn fenced(&self, is_monitor: bool) -> Answer {
+        let troubles = self.leadership.iter().filter(|_| is_monitor).flat_map(|leadership| leadership.troubles().texts());
+        let text = "Another node of the pair leads, or is about to. Ask it, or this one again in a moment.".to_owned();
+        let answer = Answer::text(503, troubles.fold(text, |text, trouble| format!("{text}{TROUBLE}{trouble}.")));
+        Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
     }
 
     fn refuse_page(&self, origin: &str) -> Answer {
@@ -224,12 +238,6 @@ impl Gate {
 /// Does not say which names are known: whoever reads it may be the attacker's page.
 fn misdirected(host: &str) -> Answer {
     Answer::text(421, format!("'{host}' is no name of this server. Call it by its IP address, or start it with --host-names."))
-}
-
-/// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has.
-fn fenced() -> Answer {
-    let answer = Answer::text(503, "Another node of the pair leads, or is about to. Ask it, or this one again in a moment.");
-    Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
 }
 
 /// The answer to a browser that asks whether a page's request may be sent (Fetch standard, CORS-preflight). The path plays

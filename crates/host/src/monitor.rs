@@ -39,7 +39,7 @@ use crate::{
     listener::Traffic,
     live::{self, Board},
     node_events::Crossing,
-    pair::PairHandle,
+    pair::{PairHandle, Trouble},
     push::delivery::State,
     relay::server::RelayServer,
     request::{Method, Request},
@@ -187,6 +187,9 @@ impl Monitor {
         match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
+            "/readyz" if self.pair.as_ref().is_some_and(|pair| pair.leadership().troubles().has(Trouble::Record)) => {
+                Answer::text(503, "the pair's record cannot be written\n")
+            }
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => shared::readiness(&self.store),

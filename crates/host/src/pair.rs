@@ -14,6 +14,7 @@
 
 mod beat;
 mod handle;
+mod identity;
 mod keeper;
 mod leadership;
 mod link;
@@ -22,6 +23,7 @@ mod news;
 mod node;
 pub(crate) mod primary;
 mod record;
+mod troubles;
 mod trust;
 
 use std::{
@@ -44,12 +46,14 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::{
     handle::PairHandle,
+    identity::topics_digest,
     keeper::Ticket,
     leadership::Leadership,
     links::PROTOCOL,
     news::{Given, News, Preparation, Promoted, RequiredSubscriber},
     node::{HandOverError, HandedOver},
     record::RecordError,
+    troubles::{Trouble, Troubles},
 };
 use self::{
     keeper::Keeper,
@@ -91,6 +95,12 @@ pub struct PairConfig {
     pub heartbeat: Duration,
     /// How wrong clocks may run, in millionths.
     pub drift_ppm: u32,
+    /// What a fail-over may take beyond lease and heartbeat; compared with the other nodes.
+    pub detect_jitter: Duration,
+    /// What clients take to turn to the other node; compared with the other nodes.
+    pub redirect: Duration,
+    /// [`topics_digest`] of the configured topics, compared with the other candidate; `None`: a witness.
+    pub topics: Option<u64>,
     /// The newest protocol that it speaks with the others: [`PROTOCOL`], of which they may know an older one only.
     pub protocol: u16,
     /// Whether an operator wants it to lead although it may lack what was answered.

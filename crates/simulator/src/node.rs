@@ -15,7 +15,7 @@ use std::{
 
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
-    member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
+    member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Peer, Protection},
     wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
 
@@ -214,6 +214,11 @@ impl NodeProcess {
     /// A connection is made.
     pub fn connected(&mut self, now: Time, peer: ProcessId, effects: &mut Effects) -> Option<u64> {
         self.running.as_mut()?.connected.push(peer);
+        if let Process::Node(_) = Process::of(peer) {
+            let (epoch, node, incarnation) = (Epoch::NONE, self.node, self.incarnation());
+            let greeting = Replication::Greeting { epoch, protocol: 0, protocol_min: 0, node, role: Role::Follower, incarnation };
+            effects.sends.push((peer, link_packet(&LinkFrame::Replication(greeting))));
+        }
         self.enter(now, Waiting::Connected(peer), effects)
     }
 
@@ -225,6 +230,9 @@ impl NodeProcess {
         running.waiting.retain(|waiting| !matches!(waiting, Waiting::Packet(from, _) | Waiting::Connected(from) if *from == peer));
         if let Some(sends) = &mut running.at_hand {
             sends.retain(|(to, _)| *to != peer);
+        }
+        if let Process::Node(node) = Process::of(peer) {
+            self.ask_member(now, MemberInput::Gone(node), effects);
         }
         let said = self.take(now, Waiting::Closed(peer), effects);
         debug_assert!(said.is_none(), "only frames say something to the member");
@@ -239,6 +247,11 @@ impl NodeProcess {
                 self.running.as_mut()?.partner_heard = now;
             }
             let frame = LinkFrame::decode(bytes).expect("nodes send valid frames");
+            if let LinkFrame::Replication(Replication::Greeting { incarnation, .. }) = frame {
+                self.greeted(now, Peer { node, incarnation }, effects);
+                return self.work(now, effects);
+            }
+            self.ask_member(now, MemberInput::Heard(node), effects);
             if let LinkFrame::Ballot(ballot) = frame {
                 self.ask_member(now, MemberInput::Received { from: node, ballot }, effects);
                 return self.work(now, effects);
@@ -262,9 +275,25 @@ impl NodeProcess {
     /// Asks the member, and enters what it says for the shard.
     fn ask_member(&mut self, now: Time, input: MemberInput, effects: &mut Effects) {
         let reading = self.clock.reading(now);
-        let (node, run) = (self.node, self.run);
         let Some(running) = &mut self.running else { return };
         running.member.step(reading, input, &mut running.outputs);
+        self.carry_out(effects);
+    }
+
+    /// Another node's process greets; one that is refused connects again later.
+    fn greeted(&mut self, now: Time, peer: Peer, effects: &mut Effects) {
+        let reading = self.clock.reading(now);
+        let Some(running) = &mut self.running else { return };
+        let greeted = running.member.greet(reading, peer, None, &mut running.outputs);
+        self.carry_out(effects);
+        if greeted.is_err() {
+            effects.resets.push(roster::node(peer.node));
+        }
+    }
+
+    fn carry_out(&mut self, effects: &mut Effects) {
+        let (node, run) = (self.node, self.run);
+        let Some(running) = &mut self.running else { return };
         for output in running.outputs.drain(..) {
             match output {
                 MemberOutput::Send { to, ballot } => {
@@ -283,6 +312,7 @@ impl NodeProcess {
                 }
                 MemberOutput::Follow { leader, epoch } => running.waiting.push_back(Waiting::Follow(leader, epoch)),
                 MemberOutput::Protection(protection) => running.waiting.push_back(Waiting::Protection(protection)),
+                MemberOutput::Disconnect { node, .. } => effects.resets.push(roster::node(node)),
                 MemberOutput::Tell(_) => {}
             }
         }
@@ -333,9 +363,13 @@ impl NodeProcess {
         self.running.as_mut().map(|running| act(here, running, &mut self.disk.control))
     }
 
+    fn incarnation(&self) -> Incarnation {
+        Incarnation(u64::from(self.run) * 4 + self.node as u64 + 1)
+    }
+
     /// Takes something for the shard. What it gives is for the member.
     fn take(&mut self, now: Time, waiting: Waiting, effects: &mut Effects) -> Option<MemberInput> {
-        let incarnation = Incarnation(u64::from(self.run) * 4 + self.node as u64 + 1);
+        let incarnation = self.incarnation();
         let silence_ns = self.workload.platform.lease.lease.get().unsigned_abs();
         self.with(now, |here, running, control| match waiting {
             Waiting::Packet(from, packet) => running.packet(here, from, packet, control, effects),

@@ -89,10 +89,10 @@ pub fn config(
     listen: Option<SocketAddr>,
     others: Vec<(Node, SocketAddr)>,
     mode: Mode,
-    lease: LeaseTimes,
+    lease_times: LeaseTimes,
 ) -> PairConfig {
     let duration = |time: Nanos| Duration::from_nanos(time.get().unsigned_abs());
-    let (lease, heartbeat, drift_ppm) = (duration(lease.lease), duration(lease.heartbeat), lease.drift_ppm);
+    let (lease, heartbeat, drift_ppm) = (duration(lease_times.lease), duration(lease_times.heartbeat), lease_times.drift_ppm);
     let realtime = Realtime::ordinary();
     PairConfig {
         node,
@@ -104,6 +104,9 @@ pub fn config(
         lease,
         heartbeat,
         drift_ppm,
+        detect_jitter: duration(lease_times.detect_jitter),
+        redirect: duration(lease_times.redirect),
+        topics: None,
         protocol: PROTOCOL,
         is_forced: false,
         realtime,

@@ -2,6 +2,7 @@
 
 mod c_node;
 mod clients;
+mod duplicates;
 mod durable;
 mod edges;
 mod graphs;

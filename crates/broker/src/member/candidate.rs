@@ -39,10 +39,11 @@ impl Member {
         let node = self.config.node;
         let may_ever = node != Node::Witness && (self.config.is_by_majority() || self.config.wins() || self.forced);
         let lacks_something = self.wanted.standing.out == Some(node) && !self.forced;
-        if !may_ever || lacks_something {
+        // Another process leads as this node, or may: a second leader is worse than none.
+        if !may_ever || lacks_something || self.is_rejected() {
             return None;
         }
-        let promised = self.promise.filter(|promise| promise.to != node).map_or(self.silent_until, |promise| promise.until);
+        let promised = self.promise.filter(|promise| promise.to.node != node).map_or(self.silent_until, |promise| promise.until);
         Some(promised.max(self.silent_until).max(self.yields_until))
     }
 
@@ -109,6 +110,7 @@ impl Member {
             outputs.push(Output::Tell(Tell::Cold(epoch)));
         }
         self.wanted.epoch = epoch;
+        self.wanted.pair = self.wanted.pair.or(Some(self.config.new_pair));
         self.wanted.standing = Lead::first_standing(epoch, self.config.node, self.wanted.standing, self.forced);
         self.promise = None;
         self.followed = None;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    epoch::Node,
+    epoch::{Node, PairId},
     lease::{held_until, lengthened, promised_until},
     time::Instant,
 };
@@ -31,6 +31,7 @@ pub struct MemberConfig {
     pub(super) heartbeat: Duration,
     pub(super) drift_ppm: u32,
     pub(super) cold_wait: Duration,
+    pub(super) new_pair: PairId,
 }
 
 /// Times that do not make a pair.
@@ -82,7 +83,7 @@ impl MemberConfig {
             return Err(MemberConfigError::Winner);
         }
         let (lease_max, cold_wait) = (lease.saturating_mul(2), lease.saturating_mul(4));
-        Ok(Self { node, mode, lease, lease_max, heartbeat, drift_ppm, cold_wait })
+        Ok(Self { node, mode, lease, lease_max, heartbeat, drift_ppm, cold_wait, new_pair: PairId(1) })
     }
 
     /// Grants leases of up to `lease_max`; for so long it grants nothing after a restart.
@@ -96,6 +97,16 @@ impl MemberConfig {
     /// How long a voter waits for a candidate that has the messages before it votes for one that has restarted.
     pub fn with_cold_wait(self, cold_wait: Duration) -> Self {
         Self { cold_wait, ..self }
+    }
+
+    /// Names the pair if this node is its first leader. The caller draws the name at random, so that no two pairs have the same.
+    pub fn with_new_pair(self, new_pair: PairId) -> Self {
+        Self { new_pair, ..self }
+    }
+
+    /// For how long a process counts as alive after a frame of it: promises that it received before have expired then.
+    pub fn alive(&self) -> Duration {
+        lengthened(self.lease_max, self.drift_ppm)
     }
 
     pub(super) fn has(&self, node: Node) -> bool {
@@ -121,7 +132,7 @@ impl MemberConfig {
     }
 
     pub(super) fn silent_until(&self, now: Instant) -> Instant {
-        now.plus(lengthened(self.lease_max, self.drift_ppm))
+        now.plus(self.alive())
     }
 
     pub(super) fn held_until(&self, sent_at: Instant) -> Instant {

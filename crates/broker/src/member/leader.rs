@@ -67,12 +67,13 @@ impl Member {
 
     /// Asks for the lease to go on, every heartbeat.
     pub(super) fn renew(&mut self, outputs: &mut Vec<Output>) {
-        let standing = self.wanted.standing;
+        let (standing, is_rejected) = (self.wanted.standing, self.is_rejected());
         let Some(lead) = self.lead.as_mut().filter(|lead| self.now >= lead.renew_at) else { return };
         lead.renew_at = self.now.plus(self.config.heartbeat);
         lead.asked_at = self.now;
         let epoch = lead.epoch;
-        if !self.config.is_by_majority() {
+        // Without a witness, nothing else stops a process that is not the node's.
+        if !self.config.is_by_majority() && !is_rejected {
             lead.until = self.now.plus(self.config.lease);
             outputs.push(Output::Lead { epoch, until: lead.until });
         }

@@ -2,6 +2,8 @@
 //! stall, links that are cut one way or both. Whatever happens there are never two accepting leaders, no epoch is led twice, and every
 //! leader has every commit that was answered. And when at most one thing is broken, somebody leads.
 
+mod clones;
+mod connections;
 mod process;
 mod world;
 
@@ -9,6 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use self::{process::Event, world::World};
 use super::*;
+use crate::{epoch::PairId, event::Incarnation};
 
 const LEASE_NS: u64 = 12_000;
 const HEARTBEAT_NS: u64 = 3_000;
@@ -16,6 +19,8 @@ const DRIFT_PPM: u32 = 1_000;
 const DELAY_NS: u64 = 400;
 const DISK_NS: u64 = 300;
 const TIMER_LATE_NS: u64 = 200;
+/// The configured nodes, and two clones.
+const PROCESSES_MAX: usize = 5;
 
 /// The promises of a restarted voter, a candidate without messages, two votes that cross: nothing takes longer than this.
 const RECOVERY_NS: u64 = 14 * LEASE_NS;
@@ -26,7 +31,7 @@ fn there_are_never_two_leaders_and_every_leader_has_what_was_answered() {
     let mut answered = 0;
     let mut handed_over = 0;
     for seed in 0..400 {
-        let mut world = World::new(seed);
+        let mut world = World::started(seed);
         world.run_for(4 * LEASE_NS);
         (world.faults, world.operators) = (true, seed >= 300);
         world.at(world.now, Event::Fault);
@@ -44,7 +49,7 @@ fn somebody_leads_again_when_only_one_node_is_dead() {
     let mut recovered = 0;
     for seed in 0..150 {
         for dead in [None, Some(0), Some(1), Some(2)] {
-            let mut world = World::new(seed);
+            let mut world = World::started(seed);
             world.faults = true;
             world.at(0, Event::Fault);
             world.run_for(60 * LEASE_NS);
@@ -65,7 +70,7 @@ fn somebody_leads_again_when_only_one_node_is_dead() {
 #[test]
 fn nothing_stops_while_one_node_that_follows_is_dead_or_one_link_is_cut() {
     for seed in 0..120 {
-        let mut world = World::new(seed);
+        let mut world = World::started(seed);
         world.run_for(RECOVERY_NS);
         let leader = world.leader().expect("nothing is broken");
         let epoch = world.nodes[leader].accepting(world.now);
@@ -90,7 +95,7 @@ const FAILOVER_NS: u64 = {
 #[test]
 fn the_backup_leads_in_time_when_the_lead_is_handed_over() {
     for seed in 0..200 {
-        let mut world = World::new(seed);
+        let mut world = World::started(seed);
         world.run_for(RECOVERY_NS + seed * 37);
         let leader = world.leader().expect("nothing is broken");
         world.longest_gap = 0;
@@ -110,7 +115,7 @@ fn the_backup_leads_in_time_when_the_lead_is_handed_over() {
 #[test]
 fn the_backup_leads_in_time_when_the_leader_dies() {
     for seed in 0..200 {
-        let mut world = World::new(seed);
+        let mut world = World::started(seed);
         world.run_for(RECOVERY_NS + seed * 37);
         let leader = world.leader().expect("nothing is broken");
         world.crash(leader);

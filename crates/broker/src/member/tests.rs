@@ -1,9 +1,15 @@
 //! One member at a time: each rule by name.
 
+mod peers;
+
 use std::time::Duration;
 
 use super::*;
-use crate::wire::Standing;
+use crate::{
+    epoch::PairId,
+    event::Incarnation,
+    wire::{Claim, Standing},
+};
 
 const LEASE_NS: u64 = 12_000;
 const HEARTBEAT_NS: u64 = 3_000;
@@ -23,13 +29,32 @@ impl Trial {
         let config = MemberConfig::new(node, mode, lease, heartbeat, 0).expect("good times");
         let mut trial = Self { member: Member::new(config, record, Instant::default()), now: 0 };
         trial.take(Input::Tick);
+        for other in config.others() {
+            trial.connect(peer(other));
+        }
         trial.settle();
         trial
     }
 
+    /// Another node's process greets, and the third node takes it for the node, too.
+    fn connect(&mut self, peer: Peer) {
+        let mut outputs = Vec::new();
+        let greeted = self.member.greet(Instant::from_nanos(self.now), peer, None, &mut outputs);
+        assert_eq!(greeted, Ok(()), "{peer:?}");
+        self.confirm(peer);
+    }
+
+    fn confirm(&mut self, peer: Peer) {
+        let third = self.member.config.others().find(|other| *other != peer.node && self.member.connected(*other).is_some());
+        if let Some(third) = third {
+            self.receive(third, sighting(peer));
+            self.receive(peer.node, sighting(self::peer(third)));
+        }
+    }
+
     /// A member of a pair that has led in epoch 1 and is in sync.
     fn old(node: Node) -> Self {
-        Self::new(node, Mode::Majority, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC })
+        Self::new(node, Mode::Majority, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: None })
     }
 
     fn take(&mut self, input: Input) -> Vec<Output> {
@@ -80,6 +105,25 @@ fn leader() -> Trial {
     first
 }
 
+/// The process that each node has at the beginning.
+fn peer(node: Node) -> Peer {
+    Peer { node, incarnation: Incarnation(node as u64 + 10) }
+}
+
+/// A report that this process is connected to the sender, which takes it for the node.
+fn sighting(peer: Peer) -> Ballot {
+    let Peer { node, incarnation } = peer;
+    Ballot::Sighting {
+        epoch: Epoch(0),
+        pair: None,
+        node,
+        incarnation: Some(incarnation),
+        claim: Claim::Agreed,
+        number: 1,
+        answers: u64::MAX,
+    }
+}
+
 fn request(epoch: u64) -> Ballot {
     Ballot::VoteRequest { epoch: Epoch(epoch), sent_at_ns: 5, lease_ns: LEASE_NS, standing: IN_SYNC, warm: true, forced: false }
 }
@@ -122,7 +166,7 @@ fn a_vote_is_sent_when_it_is_on_the_disk_and_again_when_it_is_asked_again() {
     let mut witness = Trial::old(Node::Witness);
     witness.now = SILENCE_NS;
     let asked = witness.receive(Node::Second, request(2));
-    let voted = Record { epoch: Epoch(2), reserved: Epoch(0), standing: IN_SYNC };
+    let voted = Record { epoch: Epoch(2), reserved: Epoch(0), standing: IN_SYNC, pair: None };
     assert_eq!(asked, [Output::Persist(voted)]);
     let vote = Output::Send { to: Node::Second, ballot: Ballot::Vote { epoch: Epoch(2), sent_at_ns: 5 } };
     assert_eq!(witness.take(Input::Persisted), [vote]);
@@ -329,7 +373,7 @@ fn who_follows_another_leader_has_not_its_messages() {
 #[test]
 fn two_nodes_alone_have_a_winner_and_the_danger_is_told() {
     let pair = Mode::Pair { winner: Node::First };
-    let old = Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { out: Some(Node::Second), ..IN_SYNC } };
+    let old = Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { out: Some(Node::Second), ..IN_SYNC }, pair: None };
     let mut winner = Trial::new(Node::First, pair, old);
     assert!(tells(&winner.at(SILENCE_NS)).contains(&Tell::NoMajority));
     assert_eq!(winner.member.leading(), Some((Epoch(3), Instant::from_nanos(SILENCE_NS + LEASE_NS))));
@@ -348,7 +392,8 @@ fn two_nodes_alone_have_a_winner_and_the_danger_is_told() {
 
 #[test]
 fn force_overrules_the_record_but_no_running_grant() {
-    let out = Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { number: 2, out: Some(Node::Second), ..IN_SYNC } };
+    let out =
+        Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { number: 2, out: Some(Node::Second), ..IN_SYNC }, pair: None };
     let mut second = Trial::new(Node::Second, Mode::Majority, out);
     second.at(SILENCE_NS);
     second.renewed_by(Node::First, 1);
@@ -374,6 +419,8 @@ fn epochs_of_strangers_and_others_change_nothing() {
     let mut first = leader();
     let before = first.member.clone();
     let grant = |epoch| Ballot::Grant { epoch: Epoch(epoch), sent_at_ns: 0, standing: IN_SYNC };
+    let standing = Standing { epoch: Epoch(u64::MAX), number: u64::MAX, out: None };
+    let early = Ballot::Grant { epoch: Epoch(1), sent_at_ns: 0, standing };
     let cases = [
         (Input::Stranger { epoch: Epoch(9) }, vec![Tell::StrangerEpoch(Epoch(9))]),
         (Input::Stranger { epoch: Epoch(1) }, vec![]),
@@ -385,6 +432,7 @@ fn epochs_of_strangers_and_others_change_nothing() {
             vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(AHEAD) }],
         ),
         (Input::Received { from: Node::Second, ballot: grant(4) }, vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(4) }]),
+        (Input::Received { from: Node::Second, ballot: early }, vec![Tell::ForeignEpoch { from: Node::Second, epoch: Epoch(1) }]),
     ];
     for (input, expected) in cases {
         assert_eq!(tells(&first.take(input)), expected, "{input:?}");
@@ -457,7 +505,7 @@ fn nothing_is_handed_over_to_who_lacks_something_or_could_not_lead() {
     assert_eq!(alone.take(Input::HandOver), []);
     assert!(alone.member.leading().is_some());
     let winner = Mode::Pair { winner: Node::First };
-    let mut first = Trial::new(Node::First, winner, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC });
+    let mut first = Trial::new(Node::First, winner, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: None });
     first.at(SILENCE_NS);
     first.take(Input::BackupInSync);
     first.settle();

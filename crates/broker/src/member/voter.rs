@@ -5,24 +5,24 @@
 
 use std::time::Duration;
 
-use super::{Member, Output};
+use super::{Member, Output, Peer};
 use crate::{
     epoch::{Epoch, Node},
     time::Instant,
     wire::{Ballot, BallotRefusal, Standing},
 };
 
-/// To vote for nobody but `to`.
+/// To vote for no process but `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Promise {
-    pub to: Node,
+    pub to: Peer,
     pub until: Instant,
 }
 
 /// A renewal that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
-    from: Node,
+    pub from: Node,
     epoch: Epoch,
     sent_at_ns: u64,
 }
@@ -51,7 +51,8 @@ impl Refusal {
 }
 
 impl Member {
-    pub(super) fn renewal_asked(&mut self, from: Node, ballot: Ballot, outputs: &mut Vec<Output>) {
+    pub(super) fn renewal_asked(&mut self, peer: Peer, ballot: Ballot, outputs: &mut Vec<Output>) {
+        let from = peer.node;
         let Ballot::RenewRequest { epoch, sent_at_ns, lease_ns, standing } = ballot else { unreachable!("renewals only") };
         let lease = Duration::from_nanos(lease_ns);
         if epoch < self.wanted.epoch {
@@ -64,7 +65,10 @@ impl Member {
         if self.now < self.silent_until {
             return self.refuse(from, epoch, Refusal::until(BallotRefusal::Restarted, self.silent_until), outputs);
         }
-        self.promise_to(from, lease);
+        if let Some(promise) = self.promise_to_former(peer) {
+            return self.refuse(from, epoch, Refusal::until(BallotRefusal::Granted, promise.until), outputs);
+        }
+        self.promise_to(peer, lease);
         self.renewal = Some(Renewal { from, epoch, sent_at_ns });
         self.send(from, Ballot::Grant { epoch, sent_at_ns, standing: self.durable.standing }, outputs);
     }
@@ -97,11 +101,12 @@ impl Member {
         self.send(from, Ballot::Grant { epoch, sent_at_ns, standing: self.durable.standing }, outputs);
     }
 
-    pub(super) fn vote_asked(&mut self, from: Node, ballot: Ballot, outputs: &mut Vec<Output>) {
+    pub(super) fn vote_asked(&mut self, peer: Peer, ballot: Ballot, outputs: &mut Vec<Output>) {
+        let from = peer.node;
         let Ballot::VoteRequest { epoch, sent_at_ns, lease_ns, standing, warm, forced } = ballot else { unreachable!("votes only") };
         let lease = Duration::from_nanos(lease_ns);
         let standing = self.wanted.standing.max(standing);
-        let objection = self.objection(from, epoch, lease).or_else(|| if forced { None } else { self.doubt(from, standing, warm) });
+        let objection = self.objection(peer, epoch, lease).or_else(|| if forced { None } else { self.doubt(from, standing, warm) });
         if warm && standing.out != Some(from) {
             self.warm_at = self.now;
         }
@@ -111,13 +116,13 @@ impl Member {
         self.wanted.epoch = epoch;
         self.wanted.standing = standing;
         self.campaign = None;
-        self.promise_to(from, lease);
+        self.promise_to(peer, lease);
         self.asks[from.index()] = Some(VoteAsk { epoch, sent_at_ns });
         self.vote_persisted(outputs);
     }
 
     /// Why there must be no vote: two could lead.
-    fn objection(&self, from: Node, epoch: Epoch, lease: Duration) -> Option<Refusal> {
+    fn objection(&self, peer: Peer, epoch: Epoch, lease: Duration) -> Option<Refusal> {
         if !self.config.is_by_majority() {
             return Some(Refusal::for_good(BallotRefusal::NoVotes));
         }
@@ -133,7 +138,7 @@ impl Member {
         if let Some(lead) = &self.lead {
             return Some(Refusal::until(BallotRefusal::Granted, lead.until));
         }
-        if let Some(promise) = self.promise_to_other(from) {
+        if let Some(promise) = self.promise_to_other(peer) {
             return Some(Refusal::until(BallotRefusal::Granted, promise.until));
         }
         // Of two candidates the one with the higher epoch goes on, and the other votes for it.
@@ -167,12 +172,23 @@ impl Member {
         }
     }
 
-    /// A promise to anybody but `node` that has not run out.
-    pub(super) fn promise_to_other(&self, node: Node) -> Option<Promise> {
-        self.promise.filter(|promise| promise.to != node && self.now < promise.until)
+    /// A promise to any process but `peer` that has not expired.
+    fn promise_to_other(&self, peer: Peer) -> Option<Promise> {
+        self.promise.filter(|promise| promise.to != peer && self.now < promise.until)
     }
 
-    fn promise_to(&mut self, to: Node, lease: Duration) {
+    /// A promise to another process of the same node that has not expired. A promise to another node is no objection to a
+    /// renewal: a majority has elected the leader, so that the node has stopped.
+    fn promise_to_former(&self, peer: Peer) -> Option<Promise> {
+        self.promise_to_other(peer).filter(|promise| promise.to.node == peer.node)
+    }
+
+    /// The voter does not know yet whether the other voter takes the same process for the node.
+    pub(super) fn refuse_unconfirmed(&mut self, to: Node, asked: Epoch, outputs: &mut Vec<Output>) {
+        self.refuse(to, asked, Refusal::for_good(BallotRefusal::Unconfirmed), outputs);
+    }
+
+    fn promise_to(&mut self, to: Peer, lease: Duration) {
         let until = self.config.promised_until(self.now, lease);
         let kept = self.promise.filter(|promise| promise.to == to).map_or(until, |promise| promise.until.max(until));
         self.promise = Some(Promise { to, until: kept });

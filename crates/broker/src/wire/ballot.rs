@@ -1,7 +1,10 @@
 //! The frames that decide who leads: they go to [`Member`](crate::member::Member) and come from it.
 
 use super::codec::{Field, Reader, VERSION, WireError, codes, frames};
-use crate::epoch::{Epoch, Node};
+use crate::{
+    epoch::{Epoch, Node, PairId},
+    event::Incarnation,
+};
 
 /// Which candidate may not lead because it lacks something that was answered, and which of two such statements is the newer one: they are
 /// ordered by epoch, then number.
@@ -55,14 +58,31 @@ pub enum BallotRefusal {
     LeaseTooLong,
     /// There is no witness, so nobody votes: the configured winner leads.
     NoVotes,
+    /// The voter does not know yet whether the other voter takes the same process for the node.
+    Unconfirmed,
 }
 
-codes!(BallotRefusal: "a reason from 1 to 8",
-    1 => Stale, 2 => Granted, 3 => OutOfSync, 4 => Cold, 5 => Restarted, 6 => Campaigning, 7 => LeaseTooLong, 8 => NoVotes);
+/// How firmly a node takes a process for the third node. Of two different processes the one with the stronger claim counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Claim {
+    /// The process was the node, and is not heard any more.
+    Remembered,
+    /// The process is heard; the other node has not agreed yet.
+    Heard,
+    /// The process is heard, and the other node has agreed.
+    Agreed,
+    /// A promise to the process, or one of the process's, has not expired.
+    Promised,
+}
+
+codes!(Claim: "a claim from 1 to 4", 1 => Remembered, 2 => Heard, 3 => Agreed, 4 => Promised);
+codes!(BallotRefusal: "a reason from 1 to 9",
+    1 => Stale, 2 => Granted, 3 => OutOfSync, 4 => Cold, 5 => Restarted, 6 => Campaigning, 7 => LeaseTooLong, 8 => NoVotes,
+    9 => Unconfirmed);
 
 frames! {
     /// Renewals and votes.
-    pub enum Ballot: "renewals and votes (1 to 5)" {
+    pub enum Ballot: "renewals and votes (1 to 6)" {
         /// A leader asks that its lease goes on.
         1 => RenewRequest {
             /// The leader's clock when it asked: the lease counts from here.
@@ -105,6 +125,31 @@ frames! {
             reason: BallotRefusal,
             /// When it is worth asking again; 0 if time alone will not help.
             retry_after_ns: u64,
+        }
+        /// The process that the sender takes for the third node. Protocol 4.
+        6 => Sighting {
+            /// The pair that the sender has met.
+            pair: Option<PairId>,
+            /// The node that neither the sender nor the receiver is.
+            node: Node,
+            /// The process; absent if the sender has met none.
+            incarnation: Option<Incarnation>,
+            /// What the sender knows of the process.
+            claim: Claim,
+            /// Counts the sender's sightings, from 1.
+            number: u64,
+            /// The number of the receiver's last sighting that the sender has taken; 0 before the first.
+            answers: u64,
+        }
+    }
+}
+
+impl Ballot {
+    /// The statement of who is in sync, where the frame has one.
+    pub fn standing(&self) -> Option<Standing> {
+        match self {
+            Self::RenewRequest { standing, .. } | Self::Grant { standing, .. } | Self::VoteRequest { standing, .. } => Some(*standing),
+            Self::Vote { .. } | Self::Refused { .. } | Self::Sighting { .. } => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Fields: how a value of each type is written and read.
 
 use crate::{
-    epoch::{Epoch, Node},
+    epoch::{Epoch, Node, PairId},
     event::{Incarnation, PublisherId, Sequence},
 };
 
@@ -149,7 +149,7 @@ macro_rules! newtypes {
 }
 pub(super) use newtypes;
 
-newtypes!(Epoch, Incarnation, PublisherId, Sequence);
+newtypes!(Epoch, Incarnation, PairId, PublisherId, Sequence);
 
 /// Enumerations that are one byte.
 macro_rules! codes {

@@ -5,7 +5,7 @@ use super::{
     codec::{Field, Reader, VERSION, WireError, codes, frames, newtypes},
 };
 use crate::{
-    epoch::{Epoch, Node},
+    epoch::{Epoch, Node, PairId},
     event::{Incarnation, PublisherId, Sequence, TopicId},
     wire::Role,
 };
@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber, TopicId);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 5, 16 to 37)" {
+    pub enum Replication<'a>: "the replica link (1 to 6, 16 to 40)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -132,6 +132,8 @@ frames! {
             protocol_min: u16,
             /// Who it is.
             node: Node,
+            /// Which run of the process: that of its greeting.
+            incarnation: Incarnation,
         }
         /// From now on this subscriber's acknowledgements count for the topic, and who is promoted has to wait for it.
         30 => Required {
@@ -196,6 +198,37 @@ frames! {
             /// The checkpoint, to the frame's end; empty: the graph is removed.
             checkpoint: &'a [u8],
         }
+        /// The second frame of either side, behind the greeting: what all nodes of a pair have to have alike. Protocol 4.
+        38 => Identity {
+            /// The pair that the sender has met.
+            pair: Option<PairId>,
+            /// The `[platform]` times of the sender: `lease`.
+            lease_ns: u64,
+            /// `heartbeat`.
+            heartbeat_ns: u64,
+            /// `detect_jitter`.
+            detect_jitter_ns: u64,
+            /// `redirect`.
+            redirect_ns: u64,
+            /// `drift_ppm`.
+            drift_ppm: u32,
+            /// The digest of the configured topics; absent at a witness, which has none.
+            topics: Option<u64>,
+        }
+        /// The greeting is refused, and the connection ends. Protocol 4.
+        39 => Rejected {
+            /// The class of the reason.
+            reason: RejectReason,
+            /// The reason and what to do, for people.
+            text: &'a str,
+        }
+        /// Another process of a node is refused at the sender, to the nodes that are connected. Protocol 4.
+        40 => Duplicate {
+            /// The node that two processes claim to be.
+            node: Node,
+            /// The address that the refused process connected from.
+            address: &'a str,
+        }
     }
 }
 
@@ -207,12 +240,28 @@ impl Replication<'_> {
             Self::Have { .. } | Self::Numbered { .. } | Self::Tail { .. } => 2,
             Self::Logged { .. } => 3,
             Self::Graph { .. } => 3,
+            Self::Identity { .. } | Self::Rejected { .. } | Self::Duplicate { .. } => 4,
             _ => 1,
         }
     }
 }
 
 codes!(Role: "1 (leader), 2 (follower) or 3 (witness)", 1 => Leader, 2 => Follower, 3 => Witness);
+
+/// Why a greeting is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RejectReason {
+    /// A former process of the node may still act: the process tries again.
+    Predecessor,
+    /// Another process of the same node runs.
+    Duplicate,
+    /// The process belongs to another pair.
+    OtherPair,
+    /// The receiver expects another node at this address.
+    Unexpected,
+}
+
+codes!(RejectReason: "a reason from 1 to 4", 1 => Predecessor, 2 => Duplicate, 3 => OtherPair, 4 => Unexpected);
 
 /// Any frame of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -246,7 +295,7 @@ impl<'a> LinkFrame<'a> {
     /// Reads one whole frame, without its prefix.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         match bytes.get(1) {
-            Some(1..=5) => Ballot::decode(bytes).map(Self::Ballot),
+            Some(1..=6) => Ballot::decode(bytes).map(Self::Ballot),
             _ => Replication::decode(bytes).map(Self::Replication),
         }
     }

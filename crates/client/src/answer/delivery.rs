@@ -29,6 +29,9 @@ answer! {
         /// Real-time topics that wait for a required subscriber.
         #[serde(default)]
         waiting_topics: Vec<AwaitedSubscriber>,
+        /// What is wrong with the node's pair, each with what to do.
+        #[serde(default)]
+        pair_troubles: Vec<String>,
     }
 }
 

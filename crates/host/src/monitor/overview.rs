@@ -38,6 +38,9 @@ struct Overview {
     rejected_publishers: Vec<RejectedPublisher>,
     /// Real-time topics that wait for a required subscriber, at most [`REPORTED_TOPICS_MAX`].
     waiting_topics: Vec<WaitingTopic>,
+    /// What is wrong with the node's pair, each with what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pair_troubles: Vec<String>,
 }
 
 /// Topics that the overview reports by name.
@@ -103,6 +106,7 @@ impl Monitor {
                 numbers,
                 rejected_publishers: rejected_publishers(&topics, at),
                 waiting_topics: waiting_topics(&topics),
+                pair_troubles: self.pair.as_ref().map(|pair| pair.leadership().troubles().texts()).unwrap_or_default(),
             },
         )
     }

@@ -1,10 +1,11 @@
 //! The numbers of a node of a reliable pair.
 
 use super::Number;
-use crate::pair::Leadership;
+use crate::pair::{Leadership, Trouble};
 
 /// What is so now.
 pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
+    let troubles = leadership.troubles();
     let witness = leadership
         .reaches_witness()
         .map(|is_connected| ("bodkin_pair_witness_connected", "1 while this node is connected to the witness.", u64::from(is_connected)));
@@ -21,6 +22,31 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
             "bodkin_pair_clock_difference_seconds",
             "By how much the clock of the pair's other host differs from ours for certain; 0 while it is not connected.",
             leadership.clock_difference_ns().unwrap_or(0),
+        ),
+        (
+            "bodkin_pair_duplicates",
+            "Nodes of the pair that a second process claims to be; it is refused.",
+            troubles.count(|trouble| matches!(trouble, Trouble::Duplicate(_))),
+        ),
+        (
+            "bodkin_pair_rejected",
+            "Nodes of the pair that refuse this process, because another process is this node.",
+            troubles.count(|trouble| matches!(trouble, Trouble::Rejected(_))),
+        ),
+        (
+            "bodkin_pair_settings_differ",
+            "Nodes of the pair that run with other times or topics than this one.",
+            troubles.count(|trouble| matches!(trouble, Trouble::SettingsDiffer(_))),
+        ),
+        (
+            "bodkin_pair_lease_refused",
+            "Nodes of the pair that refuse this node's lease, so that nobody takes over when the leader fails.",
+            troubles.count(|trouble| matches!(trouble, Trouble::LeaseRefused(_))),
+        ),
+        (
+            "bodkin_pair_record_failed",
+            "1 while this node's record of its votes cannot be written, so that it votes for no node.",
+            troubles.count(|trouble| *trouble == Trouble::Record),
         ),
     ]
     .into_iter()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
 
 use bodkin_broker::{Epoch, Instant};
 
-use super::boot_time;
+use super::{boot_time, troubles::Troubles};
 
 /// The pair has no witness, or this node is it.
 const NO_WITNESS: u8 = 0;
@@ -31,6 +31,7 @@ pub struct Leadership {
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
     granted_ns: AtomicU64,
+    troubles: Troubles,
 }
 
 impl Default for Leadership {
@@ -39,7 +40,8 @@ impl Default for Leadership {
         let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
         let witness = AtomicU8::new(NO_WITNESS);
-        Self { until_ns, epoch, taken_over, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns }
+        let troubles = Troubles::default();
+        Self { until_ns, epoch, taken_over, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns, troubles }
     }
 }
 
@@ -99,6 +101,11 @@ impl Leadership {
     /// When the other candidate was granted its lease last, by this node, in this run.
     pub(crate) fn granted_at(&self) -> Option<Instant> {
         Some(self.granted_ns.load(SeqCst)).filter(|granted_ns| *granted_ns > 0).map(Instant::from_nanos)
+    }
+
+    /// What is wrong with the pair just now.
+    pub fn troubles(&self) -> &Troubles {
+        &self.troubles
     }
 
     /// How many of the pair's other nodes this one is not connected to. A Backup that does not reach the witness cannot take over.

@@ -4,6 +4,7 @@ use std::io;
 
 use bodkin_broker::{
     Instant, Node,
+    member::Peer,
     wire::{LINK_FRAME_BYTES_MAX, LinkFrame, link_frame},
 };
 use mio::{event::Event as Readiness, net::TcpStream};
@@ -33,6 +34,8 @@ pub struct Link {
     channel: Channel<TcpStream>,
     /// Who it is, once it has said so.
     pub peer: Option<Node>,
+    /// Which process it says it is, from its greeting on.
+    pub claims: Option<Peer>,
     /// What it has proved that by, in secure mode.
     pub proof: Option<Proof>,
     /// Who it was connected to, and what for; `None` of one that came in.
@@ -93,16 +96,16 @@ impl Link {
     }
 
     fn new(channel: Channel<TcpStream>, dialled: Option<(Node, Purpose)>, now: Instant) -> Self {
-        let buffer = vec![0; READ_BYTES].into_boxed_slice();
         Self {
             channel,
             peer: None,
+            claims: None,
             proof: None,
             dialled,
             protocol: PROTOCOL_MIN,
             heard_at: now,
             received: Vec::new(),
-            buffer,
+            buffer: Box::default(),
             end_is_announced: false,
             owes_segment: false,
             out: Vec::new(),
@@ -134,6 +137,10 @@ impl Link {
     /// was announced with these bytes raises none.
     pub fn read(&mut self, now: Instant) -> io::Result<Left> {
         let mut total = 0;
+        if self.buffer.is_empty() {
+            // A connection that says nothing costs no buffer.
+            self.buffer = vec![0; READ_BYTES].into_boxed_slice();
+        }
         while total < READ_TURN_BYTES_MAX {
             match self.channel.read(&mut self.buffer) {
                 Ok(0) => return Ok(Left::End),

@@ -7,8 +7,9 @@
 use std::{collections::BTreeMap, io, net::SocketAddr, time::Duration};
 
 use bodkin_broker::{
-    Epoch, Incarnation, Instant, Node,
-    wire::{LinkFrame, Replication, Role},
+    Epoch, Incarnation, Instant, Node, PairId,
+    member::Peer,
+    wire::{LinkFrame, RejectReason, Replication, Role, TEXT_BYTES_MAX},
 };
 use bodkin_trust::tls::Refusal;
 use mio::{
@@ -18,15 +19,20 @@ use mio::{
 };
 use slab::Slab;
 
+mod arrivals;
+
+use self::arrivals::Arrivals;
 use super::{
+    identity::PairTerms,
     link::{Left, Link, OUT_BYTES_MAX, Purpose},
     trust::SharedTrust,
 };
 use crate::seldom::SeldomOf;
 
 /// The newest protocol of the link, and the oldest that is spoken.
-pub const PROTOCOL: u16 = 3;
-pub const PROTOCOL_MIN: u16 = 1;
+pub const PROTOCOL: u16 = 4;
+/// Older nodes take every process that has a node's name for the node, so two of them may lead.
+pub const PROTOCOL_MIN: u16 = 4;
 /// The protocol that the Backup takes records of durable event types in.
 pub const RECORDS_SINCE: u16 = 2;
 /// The protocol in which the candidates ask each other what their clocks show, and that in which the Backup is told what is asked of topics.
@@ -38,12 +44,8 @@ pub const TAIL_SINCE: u16 = 2;
 pub const LOGGED_SINCE: u16 = 3;
 /// The protocol in which the Backup takes checkpoints of graphs.
 pub const GRAPHS_SINCE: u16 = 3;
-/// Connections at the most, those included that have not said who they are.
-const LINKS_MAX: usize = 16;
-/// Handshakes of TLS that are begun between two heartbeats with those who come in: each takes about a millisecond of the thread that votes.
-const HANDSHAKES_PER_BEAT: usize = 1;
 /// Pause between two attempts to connect.
-const REDIAL: Duration = Duration::from_millis(50);
+pub const REDIAL: Duration = Duration::from_millis(50);
 /// A connection is dead when nothing has come for so many leases, and for [`SILENCE_MIN`].
 const SILENCE_LEASES: u32 = 4;
 const SILENCE_MIN: Duration = Duration::from_secs(1);
@@ -66,6 +68,17 @@ pub struct OwnName {
     pub protocol: u16,
     /// What it shows, and what it asks of the others; `None` in insecure mode.
     pub trust: Option<SharedTrust>,
+    /// What the others have to have alike.
+    pub terms: PairTerms,
+}
+
+/// What a node says at the beginning of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Introduction {
+    pub role: Role,
+    pub epoch: Epoch,
+    /// The pair that it has met.
+    pub pair: Option<PairId>,
 }
 
 /// All connections.
@@ -80,8 +93,8 @@ pub struct Links {
     dials: Vec<(Node, SocketAddr, Instant)>,
     /// Slots with something to write.
     dirty: Vec<usize>,
-    /// That may be begun until the next heartbeat.
-    handshakes: usize,
+    /// Those that came in and have not said who they are.
+    arrivals: Arrivals,
     refused: SeldomOf,
 }
 
@@ -108,52 +121,30 @@ impl Links {
             by_node: BTreeMap::new(),
             dials,
             dirty: Vec::new(),
-            handshakes: HANDSHAKES_PER_BEAT,
+            arrivals: Arrivals::default(),
             refused: SeldomOf::default(),
         })
     }
 
     /// Where it listens.
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub fn listens_at(&self) -> Option<SocketAddr> {
         self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Takes the connections that wait; more than [`LINKS_MAX`] are closed, and in secure mode more than [`HANDSHAKES_PER_BEAT`] wait on.
-    pub fn accept(&mut self, now: Instant, role: Role, epoch: Epoch) {
-        while let Some(listener) = &self.listener {
-            if self.own.trust.is_some() && self.handshakes == 0 {
-                break;
-            }
-            match listener.accept() {
-                Ok((socket, _)) if self.links.len() < LINKS_MAX => {
-                    self.handshakes = self.handshakes.saturating_sub(1);
-                    self.begin(socket, None, now, role, epoch);
-                }
-                Ok((socket, address)) => {
-                    tracing::warn!(%address, LINKS_MAX, "a connection too many to the pair's node was refused");
-                    drop(socket);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection of the pair; is the limit on open files too low?");
-                    break;
-                }
-            }
-        }
-    }
-
-    fn begin(&mut self, socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant, role: Role, epoch: Epoch) {
+    fn begin(&mut self, socket: TcpStream, dialled: Option<(Node, Purpose)>, now: Instant, introduction: Introduction) -> Option<usize> {
         let Some(trust) = self.own.trust.as_ref().map(SharedTrust::load) else {
-            return self.add(Link::plain(socket, dialled, now), role, epoch);
+            return self.add(Link::plain(socket, dialled, now), introduction);
         };
         let session = match dialled {
             Some((node, _)) => trust.dial(self.address_of(node).ip()),
             None => trust.accept(),
         };
         match session {
-            Ok(session) => self.add(Link::tls(socket, session, dialled, now), role, epoch),
-            Err(error) => tracing::error!(%error, "a TLS session with another node of the pair could not be begun"),
+            Ok(session) => self.add(Link::tls(socket, session, dialled, now), introduction),
+            Err(error) => {
+                tracing::error!(%error, "a TLS session with another node of the pair could not be begun");
+                None
+            }
         }
     }
 
@@ -174,11 +165,8 @@ impl Links {
     }
 
     /// Connects to those that are not there, gives up those that are silent, says on all that it lives. Gives the nodes that were lost.
-    pub fn beat(&mut self, now: Instant, progress: u64, role: Role, epoch: Epoch) -> Vec<Node> {
-        self.handshakes = HANDSHAKES_PER_BEAT;
-        if self.own.trust.is_some() {
-            self.accept(now, role, epoch);
-        }
+    pub fn beat(&mut self, now: Instant, progress: u64, introduction: Introduction) -> Vec<Node> {
+        let epoch = introduction.epoch;
         let dial_max = self.silence / DIAL_PART;
         let is_dead = |link: &mut Link| {
             let silent = now.since(link.heard_at);
@@ -193,7 +181,7 @@ impl Links {
             }
             self.dials[index].2 = now.plus(REDIAL);
             match TcpStream::connect(address) {
-                Ok(socket) => self.begin(socket, Some((node, Purpose::Ballots)), now, role, epoch),
+                Ok(socket) => _ = self.begin(socket, Some((node, Purpose::Ballots)), now, introduction),
                 Err(error) => tracing::debug!(%address, %error, "another node of the pair cannot be reached"),
             }
         }
@@ -207,22 +195,69 @@ impl Links {
     }
 
     /// Begins to connect the replica channel of an epoch to a node that this one connects to, unless it is about to.
-    pub fn dial_channel(&mut self, now: Instant, node: Node, role: Role, epoch: Epoch) {
+    pub fn dial_channel(&mut self, now: Instant, node: Node, introduction: Introduction) {
         let Some(&(_, address, _)) = self.dials.iter().find(|(dialled, ..)| *dialled == node) else { return };
         if self.is_dialling(node, Purpose::Channel) {
             return;
         }
         match TcpStream::connect(address) {
-            Ok(socket) => self.begin(socket, Some((node, Purpose::Channel)), now, role, epoch),
+            Ok(socket) => _ = self.begin(socket, Some((node, Purpose::Channel)), now, introduction),
             Err(error) => tracing::debug!(%address, %error, "the replica channel cannot be connected"),
         }
     }
 
     /// Agrees that a connection is the replica channel.
     pub fn agree_to_channel(&mut self, slot: usize, epoch: Epoch) {
-        let frame = Replication::Channel { epoch, protocol: self.own.protocol, protocol_min: PROTOCOL_MIN, node: self.own.node };
+        let frame = self.channel(epoch);
         self.links[slot].push(LinkFrame::Replication(frame));
         self.dirty.push(slot);
+    }
+
+    fn channel(&self, epoch: Epoch) -> Replication<'static> {
+        let OwnName { node, incarnation, protocol, .. } = self.own;
+        Replication::Channel { epoch, protocol, protocol_min: PROTOCOL_MIN.min(protocol), node, incarnation }
+    }
+
+    /// Says who this node is: at once where it connects, and where it was connected to when it has accepted the other's greeting.
+    pub fn introduce(&mut self, slot: usize, Introduction { role, epoch, pair }: Introduction) {
+        let OwnName { node, incarnation, protocol, terms, .. } = &self.own;
+        let protocol_min = PROTOCOL_MIN.min(*protocol);
+        let greeting = Replication::Greeting { epoch, protocol: *protocol, protocol_min, node: *node, role, incarnation: *incarnation };
+        let Some(link) = self.links.get_mut(slot) else { return };
+        link.push(LinkFrame::Replication(greeting));
+        if *protocol >= PROTOCOL {
+            link.push(LinkFrame::Replication(terms.frame(epoch, pair)));
+        }
+        self.dirty.push(slot);
+    }
+
+    /// Sends the reason, and closes the connection. Gives the node that was lost.
+    pub fn reject(&mut self, slot: usize, now: Instant, epoch: Epoch, reason: RejectReason, text: &str) -> Option<Node> {
+        if let Some(link) = self.links.get_mut(slot) {
+            let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+            link.push(LinkFrame::Replication(Replication::Rejected { epoch, reason, text: &text[..end] }));
+            // A peer that does not take it learns less; the connection ends in any case.
+            let _ = link.flush();
+            let _ = link.socket().shutdown(std::net::Shutdown::Write);
+        }
+        self.close(slot, now)
+    }
+
+    /// The connection of a node.
+    pub fn slot_of(&self, node: Node) -> Option<usize> {
+        self.by_node.get(&node).copied()
+    }
+
+    /// The address at the other end, for people.
+    pub fn address(&mut self, slot: usize) -> String {
+        let address = self.links.get_mut(slot).and_then(|link| link.socket().peer_addr().ok());
+        address.map_or_else(|| "an address that is not known".to_owned(), |address| address.to_string())
+    }
+
+    /// Sends a frame to every node that is connected.
+    pub fn send_all(&mut self, frame: LinkFrame<'_>) {
+        let nodes: Vec<Node> = self.by_node.keys().copied().collect();
+        nodes.into_iter().for_each(|node| self.send(node, frame));
     }
 
     /// Whether this node has connected it, and for what.
@@ -233,6 +268,7 @@ impl Links {
     /// Gives a connection away that is not this thread's any more.
     pub fn take(&mut self, slot: usize) -> Option<Link> {
         let mut link = self.links.try_remove(slot)?;
+        self.arrivals.ended(slot);
         // It fails only for a socket that is closed, which its new owner sees too.
         let _ = self.registry.deregister(link.socket());
         Some(link)
@@ -243,50 +279,73 @@ impl Links {
         &mut self.links[slot].received
     }
 
-    fn add(&mut self, mut link: Link, role: Role, epoch: Epoch) {
+    fn add(&mut self, mut link: Link, introduction: Introduction) -> Option<usize> {
         // Delays of Nagle's would be part of every fail-over.
         let begun = link.socket().set_nodelay(true);
-        let OwnName { node, incarnation, protocol, .. } = self.own;
-        let protocol_min = PROTOCOL_MIN;
-        link.push(LinkFrame::Replication(match link.dialled {
-            Some((_, Purpose::Channel)) => Replication::Channel { epoch, protocol, protocol_min, node },
-            _ => Replication::Greeting { epoch, protocol, protocol_min, node, role, incarnation },
-        }));
         let slot = self.links.vacant_key();
         let begun = begun.and_then(|()| self.registry.register(link.socket(), Token(slot), Interest::READABLE | Interest::WRITABLE));
-        match begun {
-            Ok(()) => {
-                self.links.insert(link);
-                self.dirty.push(slot);
+        if let Err(error) = begun {
+            if let Some(times) = self.refused.due("register") {
+                tracing::warn!(%error, times, "a connection of the pair could not be begun");
             }
-            Err(error) => tracing::warn!(%error, "a connection of the pair could not be begun"),
+            return None;
         }
+        let dialled = link.dialled;
+        self.links.insert(link);
+        match dialled {
+            Some((_, Purpose::Channel)) => self.agree_to_channel(slot, introduction.epoch),
+            Some((_, Purpose::Ballots)) => self.introduce(slot, introduction),
+            None => {}
+        }
+        Some(slot)
     }
 
     /// Who is at the other end: nodes it connects to have to be who they should be, others to be in front of this one, and in secure mode each has to have
     /// shown its own certificate. The reason, if not.
-    pub fn greet(&mut self, slot: usize, node: Node, protocol: u16, protocol_min: u16) -> Result<(), String> {
+    pub fn greet(&mut self, slot: usize, peer: Peer, protocol: u16, protocol_min: u16) -> Result<(), String> {
+        let node = peer.node;
         let link = &mut self.links[slot];
         let is_welcome = link.dialled.map_or(node < self.own.node, |(dialled, _)| dialled == node);
         if !is_welcome {
             return Err(format!("it says that it is {node:?}, which is not expected there"));
         }
         let own = self.own.protocol;
-        link.protocol = protocol.min(own);
-        if link.protocol < protocol_min.max(PROTOCOL_MIN) {
-            return Err(format!("it speaks protocols {protocol_min} to {protocol}, and this node {PROTOCOL_MIN} to {own}"));
+        let spoken = protocol.min(own);
+        if spoken < protocol_min.max(PROTOCOL_MIN) {
+            return Err(format!(
+                "it speaks protocols {protocol_min} to {protocol}, and this node {PROTOCOL_MIN} to {own}: install the same version of bodkin \
+                 on all nodes of the pair"
+            ));
         }
         if let (Some(trust), Some(session)) = (&self.own.trust, link.session()) {
             link.proof = Some(trust.load().prove(node, session)?);
         }
-        link.peer = Some(node);
+        (link.protocol, link.claims) = (spoken, Some(peer));
         Ok(())
     }
 
     /// Makes a greeted connection the one to its node. Gives the one that it replaces.
     pub fn establish(&mut self, slot: usize) -> Option<usize> {
-        let node = self.links[slot].peer.expect("it was greeted");
+        let link = self.links.get_mut(slot)?;
+        let node = link.claims?.node;
+        link.peer = Some(node);
+        if link.dialled.is_none()
+            && let Ok(address) = link.socket().peer_addr()
+        {
+            self.arrivals.is_known(slot, address.ip());
+        }
         self.by_node.insert(node, slot).filter(|old| *old != slot)
+    }
+
+    /// The node that a connection is to, or that was accepted on it: a stranger's word is nobody's.
+    pub fn expected(&self, slot: usize) -> Option<Node> {
+        let link = self.links.get(slot)?;
+        link.peer.or(link.dialled.map(|(node, _)| node))
+    }
+
+    /// Which process greeted on a connection whose greeting is not accepted yet.
+    pub fn claims(&self, slot: usize) -> Option<Peer> {
+        self.links.get(slot).filter(|link| link.peer.is_none()).and_then(|link| link.claims)
     }
 
     /// Who is at the other end.
@@ -320,6 +379,9 @@ impl Links {
 
     /// Reads what is there; `None` if the connection is not there any more. An error is an end.
     pub fn read(&mut self, slot: usize, now: Instant) -> Option<Left> {
+        if self.own.trust.is_some() && !self.arrivals.may_shake_hands(slot) {
+            return Some(Left::Nothing);
+        }
         let link = self.links.get_mut(slot)?;
         let read = link.read(now);
         if link.session().is_some() {
@@ -333,8 +395,8 @@ impl Links {
     }
 
     fn tell_broken(&mut self, slot: usize, error: io::Error) {
+        let address = self.address(slot);
         let link = &mut self.links[slot];
-        let address = link.socket().peer_addr().map_or_else(|_| "an address that is not known".to_owned(), |address| address.to_string());
         match error.downcast::<Refusal>() {
             Ok(refusal) => {
                 let (certificate, reason) = (refusal.name().unwrap_or("none"), refusal.to_string());
@@ -378,6 +440,7 @@ impl Links {
     /// Closes a connection; gives the node that is not connected any more because of it.
     pub fn close(&mut self, slot: usize, now: Instant) -> Option<Node> {
         let mut link = self.links.try_remove(slot)?;
+        self.arrivals.ended(slot);
         // It is closed anyway.
         let _ = self.registry.deregister(link.socket());
         if let Some(dial) = self.dials.iter_mut().find(|(node, ..)| link.dialled == Some((*node, Purpose::Ballots))) {
@@ -397,6 +460,8 @@ mod tests {
     use socket2::{Domain, Socket, Type};
 
     use super::*;
+
+    const INTRODUCTION: Introduction = Introduction { role: Role::Follower, epoch: Epoch(1), pair: None };
 
     /// A listener whose queue is full: whoever connects now is not answered.
     fn deaf() -> (Socket, Vec<Socket>, SocketAddr) {
@@ -418,10 +483,11 @@ mod tests {
 
     fn dial(address: SocketAddr, now: Instant) -> (Poll, Links) {
         let poll = Poll::new().unwrap();
-        let own = OwnName { node: Node::First, incarnation: Incarnation(1), protocol: PROTOCOL, trust: None };
+        let terms = PairTerms::default();
+        let own = OwnName { node: Node::First, incarnation: Incarnation(1), protocol: PROTOCOL, trust: None, terms };
         let registry = poll.registry().try_clone().unwrap();
         let mut links = Links::new(own, SILENCE_MIN, registry, None, Token(99), &[(Node::Witness, address)], now).unwrap();
-        links.beat(now, 0, Role::Follower, Epoch(1));
+        links.beat(now, 0, INTRODUCTION);
         (poll, links)
     }
 
@@ -434,7 +500,7 @@ mod tests {
         let start = crate::pair::boot_time();
         let at = |milliseconds: u64| start.plus(Duration::from_millis(milliseconds));
         let beat = |links: &mut Links, milliseconds: u64| {
-            links.beat(at(milliseconds), 0, Role::Follower, Epoch(1));
+            links.beat(at(milliseconds), 0, INTRODUCTION);
             dialled_from(links)
         };
         let (_listener, _waiting, address) = deaf();

@@ -3,6 +3,7 @@
 //! It never waits for a disk: records, the follower's database and the local cloud's have threads of their own.
 
 mod channel;
+mod greetings;
 mod hand_over;
 
 use std::{
@@ -15,23 +16,25 @@ use std::{
 };
 
 use bodkin_broker::{
-    Epoch, Incarnation, Instant, Node,
-    member::{Input, Member, MemberConfig, Mode, Output, Protection, Tell},
+    Epoch, Incarnation, Instant, Node, PairId,
+    member::{Input, Member, MemberConfig, Mode, Output, Peer, Protection},
     wire::{Ballot, LinkFrame, Record, Replication, Role},
 };
 use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub use self::hand_over::{HandOverError, HandedOver};
-use self::{channel::Channel, hand_over::HandOver};
+use self::{channel::Channel, greetings::Notices, hand_over::HandOver};
 use super::{
     COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError,
     beat::Beat,
     boot_time,
+    identity::PairTerms,
     keeper::{Keeper, KeeperMessage},
-    link::{Left, Purpose, Taken, take_frames},
-    links::{self, CLOCKS_SINCE, Links, OwnName},
-    record,
+    link::{Left, Taken, take_frames},
+    links::{self, CLOCKS_SINCE, Introduction, Links, OwnName},
+    record::{self, RecordFiles},
+    troubles::{Trouble, name},
     trust::SharedTrust,
 };
 use crate::{
@@ -39,6 +42,7 @@ use crate::{
     inbox::{self, Inbox},
     peer_clock::PeerClock,
     realtime::Rank,
+    seldom::SeldomOf,
 };
 
 /// Wakes the thread for its inbox.
@@ -96,6 +100,11 @@ pub struct PairThread {
     partner_clock: PeerClock,
     beat: Beat,
     beats: u64,
+    /// Whether connections wait to be accepted.
+    may_accept: bool,
+    /// What happens often, for the log.
+    seldom: SeldomOf,
+    notices: Notices,
     /// The lead is being handed over.
     hand_over: Option<HandOver>,
     is_ending: bool,
@@ -112,18 +121,20 @@ impl PairThread {
         duties: UnboundedSender<Duty>,
     ) -> Result<Self, PairError> {
         let now = boot_time();
-        let member = MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?;
+        let member =
+            MemberConfig::new(config.node, config.mode, config.lease, config.heartbeat, config.drift_ppm)?.with_new_pair(new_pair()?);
         let beat = Beat::new(config.heartbeat);
         let listen = |address| mio::net::TcpListener::bind(address).map_err(|error| PairError::Listen { address, error });
         let listener = config.listen.map(listen).transpose()?;
-        let record = record::read(&config.data)?;
+        let (files, record) = RecordFiles::open(&config.data)?;
         remove_copies(&config.data)?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let own = OwnName { node: config.node, incarnation: Incarnation(since_1970.as_nanos() as u64), protocol: config.protocol, trust };
+        let incarnation = Incarnation(since_1970.as_nanos() as u64);
+        let own = OwnName { node: config.node, incarnation, protocol: config.protocol, trust, terms: terms(&config) };
         let registry = poll.registry().try_clone()?;
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
-            records: record::start(config.data.clone(), inbox.clone())?,
+            records: record::start(files, config.data.clone(), leadership.clone(), inbox.clone())?,
             keeper,
             config,
             poll,
@@ -147,6 +158,9 @@ impl PairThread {
             partner_clock: PeerClock::new(std::time::Instant::now()),
             beat,
             beats: 0,
+            may_accept: false,
+            seldom: SeldomOf::default(),
+            notices: Notices::default(),
             hand_over: None,
             is_ending: false,
         })
@@ -154,7 +168,7 @@ impl PairThread {
 
     /// Where it listens.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.links.address()
+        self.links.listens_at()
     }
 
     /// Runs until it is told to end.
@@ -168,7 +182,7 @@ impl PairThread {
         while !self.is_ending {
             let beat = self.beat.alone_at();
             let wake = self.member.next_timer().map_or(beat, |timer| timer.min(beat));
-            let patience = if self.unread.is_empty() { wake.since(boot_time()) } else { Duration::ZERO };
+            let patience = if self.unread.is_empty() && !self.may_accept { wake.since(boot_time()) } else { Duration::ZERO };
             match self.poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
@@ -185,9 +199,13 @@ impl PairThread {
         // A lease that has run out in a pause counts before anything that waited meanwhile.
         self.step(Input::Tick);
         std::mem::take(&mut self.unread).into_iter().for_each(|slot| self.read(slot));
+        self.may_accept |= events.iter().any(|event| event.token() == LISTENER);
+        if self.may_accept {
+            self.accept(now);
+        }
         for event in events {
             match event.token() {
-                LISTENER => self.links.accept(now, self.role(), self.member.epoch()),
+                LISTENER => {}
                 WAKER => {}
                 Token(slot) => {
                     self.links.is_ready(slot, event);
@@ -217,7 +235,9 @@ impl PairThread {
             self.lost(node);
         }
         self.ask_clock();
-        let lost = self.links.beat(now, self.beats, self.role(), self.member.epoch());
+        self.step(Input::Beat);
+        self.links.begin_handshakes().into_iter().for_each(|slot| self.read(slot));
+        let lost = self.links.beat(now, self.beats, self.introduction());
         lost.into_iter().for_each(|node| self.lost(node));
     }
 
@@ -242,6 +262,17 @@ impl PairThread {
             _ if self.member.leading().is_some() => Role::Leader,
             _ => Role::Follower,
         }
+    }
+
+    fn introduction(&self) -> Introduction {
+        Introduction { role: self.role(), epoch: self.member.epoch(), pair: self.member.pair() }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        let (accepted, may_accept) = self.links.accept(now, self.introduction());
+        self.may_accept = may_accept;
+        // A node of the pair greets at once, so that its first bytes may be here.
+        accepted.into_iter().for_each(|slot| self.read(slot));
     }
 
     fn partner(&self) -> Option<Node> {
@@ -281,7 +312,8 @@ impl PairThread {
                 self.leadership.protect(protection == Protection::Protected);
                 self.tell_shard(News::Protection(protection));
             }
-            Output::Tell(tell) => tell_log(tell),
+            Output::Disconnect { node, refusal } => self.disconnect(node, refusal),
+            Output::Tell(tell) => self.tell(tell),
         }
     }
 
@@ -383,7 +415,7 @@ impl PairThread {
         let mut received = std::mem::take(self.links.received(slot));
         let taken = take_frames(&mut received, |frame| self.take(slot, frame));
         if let Err(why) = taken {
-            tracing::warn!(why, peer = ?self.links.peer(slot), "a connection of the pair was closed");
+            self.closed_for(slot, &why);
             return self.close(slot);
         }
         if !self.links.is_open(slot) {
@@ -401,27 +433,22 @@ impl PairThread {
     /// Takes one frame; an error is the reason why the connection has to be closed.
     fn take(&mut self, slot: usize, frame: LinkFrame<'_>) -> Result<Taken, String> {
         match (self.links.peer(slot), frame) {
-            (None, LinkFrame::Replication(Replication::Greeting { epoch, protocol, protocol_min, node, .. })) => {
-                if let Err(why) = self.links.greet(slot, node, protocol, protocol_min) {
-                    self.step(Input::Stranger { epoch });
-                    return Err(why);
-                }
-                if self.links.dialled(slot) == Some(Purpose::Channel) {
-                    return Ok(Taken::Done);
-                }
-                if let Some(replaced) = self.links.establish(slot) {
-                    self.lost(node);
-                    self.links.close(replaced, boot_time());
-                }
-                tracing::info!(?node, "a node of the pair is connected");
-                self.tell_reached();
+            (None, LinkFrame::Replication(frame @ Replication::Greeting { .. })) if self.links.claims(slot).is_none() => {
+                return Ok(self.greeted(slot, &frame));
             }
-            (peer, LinkFrame::Replication(Replication::Channel { epoch, protocol, protocol_min, node })) => {
-                return self.take_channel(slot, peer, epoch, (node, protocol, protocol_min));
+            (None, LinkFrame::Replication(frame @ Replication::Identity { .. })) => return self.identified(slot, &frame),
+            (_, LinkFrame::Replication(Replication::Rejected { reason, text, .. })) => return self.rejected(slot, reason, text),
+            (Some(from), LinkFrame::Replication(Replication::Duplicate { node, address, .. })) => {
+                self.step(Input::Heard(from));
+                self.duplicate_reported(from, node, address);
+            }
+            (peer, LinkFrame::Replication(Replication::Channel { epoch, protocol, protocol_min, node, incarnation })) => {
+                return self.take_channel(slot, peer, epoch, (Peer { node, incarnation }, protocol, protocol_min));
             }
             (None, _) => return Err("a greeting was expected first".into()),
             (Some(from), LinkFrame::Ballot(ballot)) => self.step(Input::Received { from, ballot }),
             (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, .. })) => {
+                self.step(Input::Heard(from));
                 if Some(from) == self.partner() {
                     self.partner_epoch = Some(epoch);
                 }
@@ -454,9 +481,17 @@ impl PairThread {
         self.leadership.reaches(self.links.connected(), if is_majority { 2 } else { 1 }, witness);
     }
 
-    /// A node is not connected any more.
+    /// A node's connection has ended.
     fn lost(&mut self, node: Node) {
-        tracing::info!(?node, "a node of the pair is not connected any more");
+        self.step(Input::Gone(node));
+        self.not_connected(node);
+    }
+
+    /// A node is not connected any more, which the member knows.
+    fn not_connected(&mut self, node: Node) {
+        if let Some(times) = self.seldom.due(&format!("lost {node:?}")) {
+            tracing::info!(?node, times, "a node of the pair is not connected any more");
+        }
         self.tell_reached();
         if Some(node) != self.partner() {
             return;
@@ -485,14 +520,15 @@ pub fn kind(frame: &Replication<'_>) -> String {
     text.split([' ', '{']).next().unwrap_or_default().to_owned()
 }
 
-fn tell_log(tell: Tell) {
-    match tell {
-        Tell::NoMajority => tracing::warn!("THERE IS NO WITNESS: if the two nodes cannot reach each other, both may lead"),
-        Tell::Forced(epoch) => tracing::warn!(%epoch, "this node leads because an operator wanted it: what was answered may be lost"),
-        Tell::Cold(epoch) => tracing::warn!(%epoch, "this node leads without the messages that only memories held"),
-        Tell::StrangerEpoch(epoch) => tracing::warn!(%epoch, "who is no member of the pair has shown a higher epoch; it changes nothing"),
-        Tell::NotAMember(node) => tracing::warn!(?node, "a frame from a node that is no member of the pair was refused"),
-        Tell::ForeignEpoch { from, epoch } => tracing::warn!(?from, %epoch, "a frame with an epoch that is not its sender's was refused"),
-        Tell::Refused { by, reason } => tracing::info!(?by, ?reason, "another node of the pair neither grants nor votes"),
-    }
+/// What the other nodes have to have alike.
+fn terms(config: &PairConfig) -> PairTerms {
+    let PairConfig { lease, heartbeat, detect_jitter, redirect, drift_ppm, topics, .. } = *config;
+    PairTerms { lease, heartbeat, detect_jitter, redirect, drift_ppm, topics }
+}
+
+/// A name for the pair, should this node be its first leader.
+fn new_pair() -> io::Result<PairId> {
+    let mut bytes = [0; 8];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("the system has no random numbers"))?;
+    Ok(PairId(u64::from_be_bytes(bytes)))
 }

@@ -1,26 +1,42 @@
 //! The member's record on the disk: what it has promised must outlive it.
+//!
+//! Two files of a fixed size are written in place and by turns, so that a full disk takes records too. Each has a number and a
+//! checksum: the newest valid one counts, and a write that is cut off leaves the one before.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
 };
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bodkin_broker::wire::{Record, WireError};
 
-use super::Message;
-use crate::inbox::Inbox;
+use super::{Leadership, Message, Trouble};
+use crate::{inbox::Inbox, seldom::Seldom};
 
-const RECORD_FILE: &str = "member";
-const WRITTEN_FILE: &str = "member.written";
+/// The one file of versions that renamed a new one into its place.
+const FORMER_FILE: &str = "member";
+const FILES: [&str; 2] = ["member.0", "member.1"];
+/// Bytes of each file: a magic, a number, a length, the record, and a checksum over all of it.
+const FILE_BYTES: usize = 512;
+const MAGIC: &[u8; 8] = b"bodkin-m";
+const HEAD_BYTES: usize = MAGIC.len() + 8 + 2;
+const SUM_BYTES: usize = 32;
+/// Pause between two attempts to write a record that the disk does not take.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The file cannot be read or written.
-    #[error("cannot use the record {file} of what this node has promised: {error}")]
+    #[error("cannot use the record {file} of what this node has promised: {error}. Make room on the disk, or look at its permissions.")]
     File {
         /// Which.
         file: PathBuf,
@@ -35,44 +51,155 @@ pub enum RecordError {
         /// What is wrong.
         error: WireError,
     },
+    /// Both files are damaged.
+    #[error(
+        "the records {} and {} in {directory} are damaged. Give the node a new --data, wait for one lease, and let it join as a new one.",
+        FILES[0], FILES[1]
+    )]
+    BothDamaged {
+        /// The data directory.
+        directory: PathBuf,
+    },
 }
 
-/// Reads the record in `directory`, which is made if it is not there; a node without one is new.
-pub fn read(directory: &Path) -> Result<Record, RecordError> {
-    let file = directory.join(RECORD_FILE);
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    match made.and_then(|()| fs::read(&file)) {
+/// The two files.
+#[derive(Debug)]
+pub struct RecordFiles {
+    files: [File; 2],
+    /// The number of the newest record; its last bit names its file.
+    number: u64,
+}
+
+fn encode(number: u64, record: &Record) -> Vec<u8> {
+    let mut body = Vec::new();
+    record.encode(&mut body);
+    let length = u16::try_from(body.len()).expect("a record has some tens of bytes");
+    let mut bytes = [&MAGIC[..], &number.to_be_bytes(), &length.to_be_bytes(), &body].concat();
+    assert!(bytes.len() + SUM_BYTES <= FILE_BYTES, "a record of {} bytes does not fit into {FILE_BYTES}", bytes.len());
+    bytes.extend_from_slice(digest(&SHA256, &bytes).as_ref());
+    bytes.resize(FILE_BYTES, 0);
+    bytes
+}
+
+/// The number and the record of a file; `None` if it holds none, or was cut off in the middle of a write.
+fn decode(bytes: &[u8]) -> Option<(u64, Record)> {
+    let number = u64::from_be_bytes(bytes.strip_prefix(MAGIC)?.first_chunk().copied()?);
+    let length = u16::from_be_bytes(bytes.get(HEAD_BYTES - 2..HEAD_BYTES)?.try_into().ok()?);
+    let end = HEAD_BYTES + usize::from(length);
+    let sum = bytes.get(end..end + SUM_BYTES)?;
+    if digest(&SHA256, &bytes[..end]).as_ref() != sum {
+        return None;
+    }
+    Some((number, Record::decode(&bytes[HEAD_BYTES..end]).ok()?))
+}
+
+impl RecordFiles {
+    /// Opens the files in `directory`, which is made if it is not there, and gives the newest record. A node without one is new.
+    ///
+    /// # Errors
+    /// Returns [`RecordError`] if the files cannot be read, or both are damaged.
+    pub fn open(directory: &Path) -> Result<(Self, Record), RecordError> {
+        let failed = |file: &str, error| RecordError::File { file: directory.join(file), error };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("", error))?;
+        let found: Vec<Option<Vec<u8>>> =
+            FILES.iter().map(|name| read(directory, name)).collect::<Result<_, _>>().map_err(|(name, error)| failed(name, error))?;
+        let newest = found.iter().flatten().filter_map(|bytes| decode(bytes)).max_by_key(|(number, _)| *number);
+        // A file of zeros was made, and its node died before it wrote.
+        let was_written = found.iter().flatten().any(|bytes| bytes.iter().any(|byte| *byte != 0));
+        let (number, record) = match newest {
+            Some(newest) => newest,
+            None if was_written => return Err(RecordError::BothDamaged { directory: directory.to_owned() }),
+            None => (0, former(directory)?),
+        };
+        let open = |name: &'static str| preallocated(&directory.join(name)).map_err(|error| failed(name, error));
+        let mut files = Self { files: [open(FILES[0])?, open(FILES[1])?], number };
+        if newest.is_none() {
+            files.write(record).map_err(|error| failed(FILES[1], error))?;
+        }
+        // Only behind the write: the names of new files are on the disk, and the former record is not needed any more.
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| failed("", error))?;
+        match fs::remove_file(directory.join(FORMER_FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(FORMER_FILE, error)),
+            _ => Ok((files, record)),
+        }
+    }
+
+    /// Writes a record in place of the older one, so that a power failure leaves the newer one or this one.
+    fn write(&mut self, record: Record) -> io::Result<()> {
+        let number = self.number + 1;
+        let file = &self.files[(number % 2) as usize];
+        file.write_all_at(&encode(number, &record), 0)?;
+        file.sync_data()?;
+        self.number = number;
+        Ok(())
+    }
+}
+
+fn read(directory: &Path, name: &'static str) -> Result<Option<Vec<u8>>, (&'static str, io::Error)> {
+    match fs::read(directory.join(name)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err((name, error)),
+    }
+}
+
+/// The record of a version before; a node without one is new.
+fn former(directory: &Path) -> Result<Record, RecordError> {
+    let file = directory.join(FORMER_FILE);
+    match fs::read(&file) {
         Ok(bytes) => Record::decode(&bytes).map_err(|error| RecordError::Damaged { file, error }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Record::NEW),
         Err(error) => Err(RecordError::File { file, error }),
     }
 }
 
-/// Writes it so that a power failure leaves the one before or this one.
-fn write(directory: &Path, record: Record) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    record.encode(&mut bytes);
-    let written = directory.join(WRITTEN_FILE);
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&written)?;
-    file.write_all(&bytes)?;
-    file.sync_all()?;
-    fs::rename(&written, directory.join(RECORD_FILE))?;
-    File::open(directory)?.sync_all()
+/// Opens a file with all of its blocks, so that later writes need no room.
+fn preallocated(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    if file.metadata()?.len() < FILE_BYTES as u64 {
+        file.set_len(0)?;
+        file.write_all(&[0; FILE_BYTES])?;
+        file.sync_all()?;
+    }
+    Ok(file)
 }
 
-/// Starts the thread that writes records, so that grants do not wait for the disk. It ends with the sender. A disk that takes no record stops the process: it
-/// could not keep what it promises.
-pub(super) fn start(directory: PathBuf, inbox: Arc<Inbox<Message>>) -> io::Result<mpsc::Sender<Record>> {
+/// Starts the thread that writes records, so that grants do not wait for the disk. It ends with the sender. While the disk takes no record, the node stays
+/// up and votes for no node, because the member waits for [`Message::Persisted`]; the record is written as soon as the disk takes it.
+pub(super) fn start(
+    mut files: RecordFiles,
+    directory: PathBuf,
+    leadership: Arc<Leadership>,
+    inbox: Arc<Inbox<Message>>,
+) -> io::Result<mpsc::Sender<Record>> {
     let (sender, records) = mpsc::channel();
     std::thread::Builder::new().name("pair-record".into()).spawn(move || {
-        for record in records {
-            if let Err(error) = write(&directory, record) {
-                panic!("the record of what this node has promised cannot be written to {}: {error}", directory.display());
+        let seldom = Seldom::default();
+        while let Ok(record) = records.recv() {
+            while let Err(error) = files.write(record) {
+                report(&error, &directory, &leadership, &seldom);
+                if let Err(RecvTimeoutError::Disconnected) = records.recv_timeout(RETRY) {
+                    return;
+                }
+            }
+            if leadership.troubles().clear(Trouble::Record) {
+                tracing::info!("the record of what this node has promised is written again");
             }
             inbox.post(Message::Persisted);
         }
     })?;
     Ok(sender)
+}
+
+fn report(error: &io::Error, directory: &Path, leadership: &Leadership, seldom: &Seldom) {
+    let directory = directory.display();
+    let text = format!(
+        "the record of what this node has promised cannot be written to {directory}: {error}. It votes for no node until then: make room on the disk"
+    );
+    leadership.troubles().set(Trouble::Record, text, None);
+    if let Some(times) = seldom.due() {
+        tracing::error!(%error, %directory, times, "the record of what this node has promised cannot be written: it votes for no node");
+    }
 }
 
 #[cfg(test)]
@@ -81,15 +208,82 @@ mod tests {
 
     use super::*;
 
+    fn voted(epoch: u64) -> Record {
+        Record { epoch: Epoch(epoch), ..Record::NEW }
+    }
+
     #[test]
-    fn a_record_is_found_again_and_a_damaged_one_keeps_its_node_out() {
+    fn newest_record_is_read_after_restart() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("new");
-        assert_eq!(read(&directory).unwrap(), Record::NEW);
-        let voted = Record { epoch: Epoch(7), ..Record::NEW };
-        write(&directory, voted).unwrap();
-        assert_eq!(read(&directory).unwrap(), voted);
-        fs::write(directory.join(RECORD_FILE), b"x").unwrap();
-        assert!(matches!(read(&directory), Err(RecordError::Damaged { .. })));
+        let (mut files, record) = RecordFiles::open(&directory).unwrap();
+        assert_eq!(record, Record::NEW);
+        for epoch in 1..6 {
+            files.write(voted(epoch)).unwrap();
+            assert_eq!(RecordFiles::open(&directory).unwrap().1, voted(epoch));
+        }
+        for name in FILES {
+            assert_eq!(fs::metadata(directory.join(name)).unwrap().len(), FILE_BYTES as u64);
+        }
+    }
+
+    #[test]
+    fn torn_write_leaves_the_record_before() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut files, _) = RecordFiles::open(place.path()).unwrap();
+        files.write(voted(1)).unwrap();
+        files.write(voted(2)).unwrap();
+        let newest = place.path().join(FILES[(files.number % 2) as usize]);
+        let whole = fs::read(&newest).unwrap();
+        for cut in 0..whole.len() {
+            let mut torn = whole.clone();
+            torn[cut..].iter_mut().for_each(|byte| *byte ^= 0x55);
+            fs::write(&newest, &torn).unwrap();
+            let read = RecordFiles::open(place.path()).unwrap().1;
+            let is_whole = cut >= HEAD_BYTES + encode_length() + SUM_BYTES;
+            assert_eq!(read, voted(if is_whole { 2 } else { 1 }), "torn from byte {cut} on");
+        }
+        FILES.iter().for_each(|name| fs::write(place.path().join(name), b"x").unwrap());
+        assert!(matches!(RecordFiles::open(place.path()), Err(RecordError::BothDamaged { .. })));
+    }
+
+    fn encode_length() -> usize {
+        let mut body = Vec::new();
+        voted(2).encode(&mut body);
+        body.len()
+    }
+
+    #[test]
+    fn former_record_is_taken_over() {
+        let place = tempfile::tempdir().unwrap();
+        let mut bytes = Vec::new();
+        voted(7).encode(&mut bytes);
+        fs::write(place.path().join(FORMER_FILE), &bytes).unwrap();
+        assert_eq!(RecordFiles::open(place.path()).unwrap().1, voted(7));
+        assert!(!place.path().join(FORMER_FILE).exists());
+        assert_eq!(RecordFiles::open(place.path()).unwrap().1, voted(7));
+        let damaged = tempfile::tempdir().unwrap();
+        fs::write(damaged.path().join(FORMER_FILE), b"x").unwrap();
+        assert!(matches!(RecordFiles::open(damaged.path()), Err(RecordError::Damaged { .. })));
+    }
+
+    #[test]
+    fn disk_that_takes_no_record_is_reported_and_retried() {
+        let place = tempfile::tempdir().unwrap();
+        let (files, _) = RecordFiles::open(place.path()).unwrap();
+        // The system's device for a disk that is always full.
+        let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut blocked = RecordFiles { files: [full(), full()], number: files.number };
+        assert_eq!(blocked.write(voted(1)).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(blocked.number, files.number, "the next attempt goes to the same file");
+        let poll = mio::Poll::new().unwrap();
+        let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), super::super::node::WAKER).unwrap()));
+        let leadership = Arc::new(Leadership::default());
+        let sender = start(blocked, place.path().to_owned(), leadership.clone(), inbox).unwrap();
+        sender.send(voted(1)).unwrap();
+        while !leadership.troubles().has(Trouble::Record) {
+            std::thread::yield_now();
+        }
+        assert!(leadership.troubles().texts()[0].contains("votes for no node"));
     }
 }

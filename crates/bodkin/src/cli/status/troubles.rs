@@ -21,6 +21,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
     let numbers = &overview.numbers;
     let is = |name| number(numbers, name) > 0.0;
     let leads_alone = is("bodkin_pair_leads") && !is("bodkin_pair_protected");
+    let pair = if overview.pair_troubles.is_empty() { pair_numbers(numbers) } else { overview.pair_troubles.clone() };
     let told = [
         is("bodkin_database_suspended")
             .then(|| "the database takes no change, and each is answered 503: make room on its disk, or look at the log for what the disk says".to_owned()),
@@ -82,7 +83,28 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         }),
         is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
     ];
-    told.into_iter().flatten().collect()
+    pair.into_iter().chain(told.into_iter().flatten()).collect()
+}
+
+/// What is wrong with a pair, of a node that gives numbers only.
+fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
+    let told = [
+        (
+            "bodkin_pair_duplicates",
+            "a second process claims to be a node of the pair, and is refused: the log says which, and where it is; stop it",
+        ),
+        ("bodkin_pair_rejected", "another process is this node of the pair, and this one neither leads nor votes: stop one of the two"),
+        (
+            "bodkin_pair_settings_differ",
+            "the nodes of the pair run with other times or topics: the log has both values; give all nodes the same --config",
+        ),
+        (
+            "bodkin_pair_lease_refused",
+            "a node of the pair refuses this node's lease: nobody takes over when the leader fails; give all nodes the same [platform]",
+        ),
+        ("bodkin_pair_record_failed", "this node's record of its votes cannot be written, and it votes for no node: make room on its disk"),
+    ];
+    told.into_iter().filter(|(name, _)| number(numbers, name) > 0.0).map(|(_, text)| text.to_owned()).collect()
 }
 
 /// For how long something does not get through to the other nodes, though the database is reached: that it is not is a trouble of its own.
@@ -204,8 +226,13 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 24] = [
+    const FIRING: [Firing; 29] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
+        ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
+        ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
+        ("BodkinPairSettingsDiffer", &[("bodkin_pair_settings_differ", 1.0)], "other times or topics"),
+        ("BodkinPairLeaseRefused", &[("bodkin_pair_lease_refused", 1.0)], "nobody takes over"),
+        ("BodkinPairRecordFailed", &[("bodkin_pair_record_failed", 1.0)], "votes for no node"),
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         (

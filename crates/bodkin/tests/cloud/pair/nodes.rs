@@ -25,7 +25,7 @@ use crate::support::secure::{Client, DAY, copy, put_trust};
 
 /// Long beside the stalls of a busy machine, so that no test sees a fail-over that it has not asked for.
 pub const LEASE: Duration = Duration::from_millis(400);
-const PLATFORM: &str = "[platform]\nlease_ms = 400\nheartbeat_ms = 50\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n";
+pub const PLATFORM: &str = "[platform]\nlease_ms = 400\nheartbeat_ms = 50\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n";
 
 /// The file of all three nodes.
 const CONFIG: &str = "bodkin.toml";
@@ -201,6 +201,11 @@ impl Pair {
         pair
     }
 
+    /// Another configuration for the nodes that start from now on.
+    pub fn configure(&self, text: &str) {
+        fs::write(self.place.path().join(CONFIG), text).expect("a file");
+    }
+
     /// The trust directory of a node.
     pub fn trust(&self, node: &str) -> PathBuf {
         self.place.path().join(node).join("trust")
@@ -245,6 +250,25 @@ impl Pair {
     /// The Primary, which reaches the Backup at `peer`.
     pub fn primary_by(&self, peer: SocketAddr) -> Node {
         self.broker(&["up", "--role", "primary", "--peer", &peer.to_string()], "primary")
+    }
+
+    /// A second process with a node's arguments, on other ports, with its data in a directory of its own.
+    pub fn second(&self, arguments: &[&str], data: &str) -> Node {
+        self.broker(arguments, data)
+    }
+
+    /// Copies a node's record of votes, as a cloned machine has it.
+    pub fn clone_record(&self, node: &str, clone: &str) {
+        let (from, to) = (self.place.path().join(node), self.place.path().join(clone));
+        fs::create_dir_all(&to).expect("a directory");
+        for file in ["member.0", "member.1"] {
+            fs::copy(from.join(file), to.join(file)).expect("a record");
+        }
+    }
+
+    /// Where the Backup listens for the Primary.
+    pub fn peer(&self) -> String {
+        self.backup_address.expect("a Backup was started").to_string()
     }
 
     /// With a witness, if one was started.

@@ -18,6 +18,11 @@ impl Random {
 }
 
 pub(super) struct Process {
+    /// The name that it greets with; a clone has the name of another process.
+    pub(super) node: Node,
+    pub(super) incarnation: Incarnation,
+    /// Connections by the other process: the connection, and when something arrived on it last.
+    pub(super) connections: BTreeMap<usize, Connection>,
     pub(super) member: Option<Member>,
     pub(super) run: u64,
     pub(super) disk: Record,
@@ -32,6 +37,23 @@ pub(super) struct Process {
 }
 
 impl Process {
+    pub(super) fn new(node: Node, disk: Record, random: &mut Random) -> Self {
+        Self {
+            node,
+            incarnation: Incarnation(0),
+            connections: BTreeMap::new(),
+            member: None,
+            run: 0,
+            disk,
+            log: 0,
+            offset_ns: random.below(1 << 40),
+            drift_ppm: random.below(2 * u64::from(DRIFT_PPM) + 1) as i64 - i64::from(DRIFT_PPM),
+            stalled_until: 0,
+            backlog: Vec::new(),
+            timer_at: None,
+        }
+    }
+
     pub(super) fn local(&self, now: u64) -> Instant {
         let drifted = i128::from(now) + i128::from(now) * i128::from(self.drift_ppm) / 1_000_000;
         Instant::from_nanos(self.offset_ns + drifted as u64)
@@ -52,8 +74,24 @@ impl Process {
     }
 }
 
+/// One end of a connection between two processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    pub(super) number: u64,
+    pub(super) heard_at: u64,
+    /// The other end has accepted the greeting: ballots go over it.
+    pub(super) is_greeted: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Message {
+    /// The first frame of the side that connects, and the answer.
+    Greeting(Incarnation),
+    Accepted(Incarnation),
+    /// The greeting is refused; true: another process of the node is known to run.
+    Rejected(bool),
+    /// The other end has closed the connection.
+    End,
     Ballot(usize),
     /// The whole log of the leader of an epoch, or one more commit in it; a bit is a commit.
     Snapshot(Epoch, u64),
@@ -72,7 +110,12 @@ pub(super) enum Event {
         node: usize,
         run: u64,
     },
-    /// Over one connection, if it has one: of the replica channel, which keeps its order.
+    /// Heartbeats, and connections to the nodes that are not connected.
+    Beat {
+        node: usize,
+        run: u64,
+    },
+    /// Over one connection.
     Deliver {
         from: usize,
         to: usize,

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
-    process::{Event, Message, Process, Random},
+    process::{Connection, Event, Message, Process, Random},
     *,
 };
 
@@ -22,15 +22,23 @@ pub(super) struct World {
     pub(super) events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     pub(super) event_count: u64,
     pub(super) ballots: Vec<Ballot>,
-    pub(super) nodes: [Process; 3],
-    pub(super) cut: [[bool; 3]; 3],
+    /// The first three are the configured nodes, in their order; clones follow.
+    pub(super) nodes: Vec<Process>,
+    pub(super) incarnations: u64,
+    /// As before incarnations counted: a node's newest connection replaces the one before, and ballots count by name.
+    pub(super) by_name: bool,
+    /// Instants at which two processes led, which is an error unless `by_name`.
+    pub(super) double_leads: u32,
+    /// Greetings that were refused because another process of the node is known to run.
+    pub(super) duplicates: u32,
+    pub(super) cut: [[bool; PROCESSES_MAX]; PROCESSES_MAX],
     pub(super) lossy: bool,
     pub(super) faults: bool,
     /// Whether operators have leaders hand over now and then.
     pub(super) operators: bool,
     pub(super) channel: Option<Channel>,
     pub(super) connections: u64,
-    pub(super) last_arrival: [[u64; 3]; 3],
+    pub(super) last_arrival: [[u64; PROCESSES_MAX]; PROCESSES_MAX],
     pub(super) led: BTreeMap<Epoch, (usize, u64)>,
     pub(super) commits: u32,
     pub(super) answered: u64,
@@ -43,17 +51,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let nodes = std::array::from_fn(|_| Process {
-            member: None,
-            run: 0,
-            disk: Record::NEW,
-            log: 0,
-            offset_ns: random.below(1 << 40),
-            drift_ppm: random.below(2 * u64::from(DRIFT_PPM) + 1) as i64 - i64::from(DRIFT_PPM),
-            stalled_until: 0,
-            backlog: Vec::new(),
-            timer_at: None,
-        });
+        let nodes = Node::ALL.map(|node| Process::new(node, Record::NEW, &mut random)).into();
         let mut world = Self {
             seed,
             random,
@@ -62,13 +60,17 @@ impl World {
             event_count: 0,
             ballots: Vec::new(),
             nodes,
-            cut: [[false; 3]; 3],
+            incarnations: 0,
+            by_name: false,
+            double_leads: 0,
+            duplicates: 0,
+            cut: [[false; PROCESSES_MAX]; PROCESSES_MAX],
             lossy: false,
             faults: false,
             operators: false,
             channel: None,
             connections: 0,
-            last_arrival: [[0; 3]; 3],
+            last_arrival: [[0; PROCESSES_MAX]; PROCESSES_MAX],
             led: BTreeMap::new(),
             commits: 0,
             answered: 0,
@@ -77,9 +79,25 @@ impl World {
             leaderless_since: Some(0),
             longest_gap: 0,
         };
-        (0..3).for_each(|node| world.start(node));
         world.at(0, Event::Work);
         world
+    }
+
+    /// A world whose three nodes start at once.
+    pub(super) fn started(seed: u64) -> Self {
+        let mut world = Self::new(seed);
+        (0..3).for_each(|node| world.start(node));
+        world
+    }
+
+    /// Adds a process that has another one's name, and starts it; with a copy of its disk, or with a new one.
+    pub(super) fn clone_of(&mut self, node: usize, copies_disk: bool) -> usize {
+        let record = if copies_disk { self.nodes[node].disk } else { Record::NEW };
+        let mut process = Process::new(self.nodes[node].node, record, &mut self.random);
+        process.log = if copies_disk { self.nodes[node].log } else { 0 };
+        self.nodes.push(process);
+        self.start(self.nodes.len() - 1);
+        self.nodes.len() - 1
     }
 
     pub(super) fn at(&mut self, time: u64, event: Event) {
@@ -87,30 +105,44 @@ impl World {
         self.events.push(Reverse((time, self.event_count, event)));
     }
 
-    fn start(&mut self, node: usize) {
+    pub(super) fn start(&mut self, node: usize) {
         let config = MemberConfig::new(
-            Node::ALL[node],
+            self.nodes[node].node,
             Mode::Majority,
             Duration::from_nanos(LEASE_NS),
             Duration::from_nanos(HEARTBEAT_NS),
             DRIFT_PPM,
         );
+        let config = config.expect("good times").with_new_pair(PairId(1));
+        self.incarnations += 1;
         let process = &mut self.nodes[node];
         process.run += 1;
-        process.member = Some(Member::new(config.expect("good times"), process.disk, process.local(self.now)));
+        process.incarnation = Incarnation(if self.by_name { process.node as u64 } else { self.incarnations });
+        process.member = Some(Member::new(config, process.disk, process.local(self.now)));
+        let run = process.run;
         self.step(node, Input::Tick);
+        self.at(self.now, Event::Beat { node, run });
     }
 
+    /// Ends a process: the system closes its connections, which the others learn if no link is cut.
     pub(super) fn crash(&mut self, node: usize) {
+        let connections = std::mem::take(&mut self.nodes[node].connections);
+        for (peer, Connection { number, .. }) in connections {
+            self.send_on(node, peer, number, Message::End);
+        }
         self.nodes[node].member = None;
         self.nodes[node].timer_at = None;
     }
 
-    fn step(&mut self, node: usize, input: Input) {
+    pub(super) fn step(&mut self, node: usize, input: Input) {
         let mut outputs = std::mem::take(&mut self.outputs);
         let local = self.nodes[node].local(self.now);
         let Some(member) = &mut self.nodes[node].member else { return };
         member.step(local, input, &mut outputs);
+        self.carry_all_out(node, outputs);
+    }
+
+    pub(super) fn carry_all_out(&mut self, node: usize, mut outputs: Vec<Output>) {
         for output in outputs.drain(..) {
             self.carry_out(node, output);
         }
@@ -129,13 +161,18 @@ impl World {
     fn carry_out(&mut self, node: usize, output: Output) {
         match output {
             Output::Send { to, ballot } => {
+                let Some((to, connection)) = self.connection_to(node, to) else { return };
                 self.ballots.push(ballot);
                 let message = Message::Ballot(self.ballots.len() - 1);
+                if matches!(ballot, Ballot::Sighting { .. }) {
+                    return self.send_on(node, to, connection, message);
+                }
+                let connection = Some(connection);
                 let copies = if self.lossy { [0, 1, 1, 2][self.random.below(4) as usize] } else { 1 };
                 for _ in 0..copies {
                     let longest = if self.lossy && self.random.one_in(8) { 3 * LEASE_NS } else { DELAY_NS };
                     let arrival = self.now + 1 + self.random.below(longest);
-                    self.at(arrival, Event::Deliver { from: node, to: to as usize, connection: None, message });
+                    self.at(arrival, Event::Deliver { from: node, to, connection, message });
                 }
             }
             Output::Persist(_) => {
@@ -145,17 +182,20 @@ impl World {
             Output::Lead { epoch, .. } => {
                 let leader = (node, self.nodes[node].run);
                 let before = *self.led.entry(epoch).or_insert(leader);
-                assert_eq!(before, leader, "seed {}: epoch {epoch} is led twice", self.seed);
-                let log = self.nodes[node].log;
+                assert!(before == leader || self.by_name, "seed {}: epoch {epoch} is led twice", self.seed);
+                // A clone with a new disk is a node whose record is lost: what it lacks is outside the promise.
+                let log = if self.nodes.len() > 3 { u64::MAX } else { self.nodes[node].log };
                 assert_eq!(self.answered & !log, 0, "seed {}: node {node} leads epoch {epoch} without what was answered", self.seed);
             }
+            Output::Disconnect { node: name, refusal } => self.reject_connected(node, name, refusal),
             Output::Fenced { .. } | Output::Follow { .. } | Output::Protection(_) | Output::Tell(_) => {}
         }
     }
 
     pub(super) fn check(&mut self) {
-        let accepting: Vec<_> = (0..3).filter(|node| self.nodes[*node].accepting(self.now).is_some()).collect();
-        assert!(accepting.len() <= 1, "seed {}: nodes {accepting:?} lead at {}", self.seed, self.now);
+        let accepting: Vec<_> = (0..self.nodes.len()).filter(|node| self.nodes[*node].accepting(self.now).is_some()).collect();
+        self.double_leads += u32::from(accepting.len() > 1);
+        assert!(accepting.len() <= 1 || self.by_name, "seed {}: nodes {accepting:?} lead at {}", self.seed, self.now);
         match (accepting.is_empty(), self.leaderless_since) {
             (true, None) => self.leaderless_since = Some(self.now),
             (false, Some(since)) => {
@@ -186,8 +226,9 @@ impl World {
     fn work(&mut self) {
         let next = self.now + 1 + self.random.below(2_000);
         self.at(next, Event::Work);
-        let Some(leader) = (0..2).find(|node| self.nodes[*node].accepting(self.now).is_some()) else { return };
-        let partner = 1 - leader;
+        let Some(leader) = self.leader() else { return };
+        let name = self.nodes[leader].node.partner().expect("a candidate leads");
+        let partner = self.connection_to(leader, name).map_or(name as usize, |(partner, _)| partner);
         let epoch = self.nodes[leader].accepting(self.now).expect("it leads");
         if self.commits < 60 && self.random.one_in(3) {
             self.nodes[leader].log |= 1 << self.commits;
@@ -225,15 +266,15 @@ impl World {
     }
 
     fn deliver(&mut self, from: usize, to: usize, connection: Option<u64>, message: Message) {
+        let is_channel = matches!(message, Message::Snapshot(..) | Message::Commit(..) | Message::Acked(..));
         let is_open = self.channel.as_ref().map(|channel| channel.connection) == connection;
-        if self.cut[from][to] || self.nodes[to].member.is_none() || connection.is_some() && !is_open {
+        if self.cut[from][to] || self.nodes[to].member.is_none() || is_channel && !is_open {
             return;
         }
         let follows = |world: &Self, epoch| world.nodes[to].member.as_ref().is_some_and(|member| member.epoch() == epoch);
         match message {
-            Message::Ballot(index) => {
-                let input = Input::Received { from: Node::ALL[from], ballot: self.ballots[index] };
-                self.step(to, input);
+            Message::Greeting(_) | Message::Accepted(_) | Message::Rejected(_) | Message::End | Message::Ballot(_) => {
+                self.deliver_on(from, to, connection.expect("it has one"), message);
             }
             Message::Snapshot(epoch, log) if follows(self, epoch) => {
                 self.nodes[to].log = log;
@@ -264,7 +305,7 @@ impl World {
         }
         let next = self.now + 1 + self.random.below(4 * LEASE_NS);
         self.at(next, Event::Fault);
-        let (node, other) = (self.random.below(3) as usize, self.random.below(3) as usize);
+        let (node, other) = (self.random.below(self.nodes.len() as u64) as usize, self.random.below(self.nodes.len() as u64) as usize);
         let lasts = 1 + self.random.below(6 * LEASE_NS);
         match self.random.below(6) {
             0 | 1 if self.nodes[node].member.is_some() => {
@@ -298,7 +339,9 @@ impl World {
     /// Carries out what is due, or puts it off until its node is not stalled any more.
     fn happen(&mut self, event: Event) {
         let busy = match event {
-            Event::Timer { node, .. } | Event::Persisted { node, .. } | Event::Deliver { to: node, .. } => Some(node),
+            Event::Timer { node, .. } | Event::Persisted { node, .. } | Event::Beat { node, .. } | Event::Deliver { to: node, .. } => {
+                Some(node)
+            }
             Event::Wake { .. } | Event::Restart { .. } | Event::Heal { .. } | Event::Work | Event::Fault => None,
         };
         if let Some(node) = busy.filter(|node| self.nodes[*node].stalled_until > self.now) {
@@ -321,6 +364,12 @@ impl World {
                 }
             }
             Event::Deliver { from, to, connection, message } => self.deliver(from, to, connection, message),
+            Event::Beat { node, run } => {
+                if self.nodes[node].run == run && self.nodes[node].member.is_some() {
+                    self.beat(node);
+                    self.at(self.now + HEARTBEAT_NS, Event::Beat { node, run });
+                }
+            }
             Event::Wake { node } => {
                 for event in std::mem::take(&mut self.nodes[node].backlog) {
                     self.happen(event);
@@ -355,7 +404,7 @@ impl World {
     /// Everything works again, but what is broken for good.
     pub(super) fn heal(&mut self, dead: Option<usize>) {
         (self.faults, self.lossy) = (false, false);
-        self.cut = [[false; 3]; 3];
+        self.cut = [[false; PROCESSES_MAX]; PROCESSES_MAX];
         for node in 0..3 {
             self.nodes[node].stalled_until = 0;
             self.at(self.now, Event::Wake { node });
@@ -368,7 +417,7 @@ impl World {
     }
 
     pub(super) fn leader(&self) -> Option<usize> {
-        (0..2).find(|node| self.nodes[*node].accepting(self.now).is_some())
+        (0..self.nodes.len()).find(|node| self.nodes[*node].accepting(self.now).is_some())
     }
 
     /// Whether this candidate lacks something, as far as those who live know.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bodkin_broker::{Epoch, Instant, Node};
+use bodkin_broker::{Epoch, Instant, Node, member::Peer};
 
 use super::{Cloud, PairThread};
 use crate::pair::{
@@ -30,7 +30,7 @@ impl PairThread {
         let epoch = self.member.epoch();
         let is_known = self.links.has(partner) && self.partner_epoch == Some(epoch);
         if now >= at && is_known && self.may_have_channel(epoch) {
-            self.links.dial_channel(now, partner, self.role(), epoch);
+            self.links.dial_channel(now, partner, self.introduction());
         }
     }
 
@@ -74,14 +74,19 @@ impl PairThread {
         slot: usize,
         peer: Option<Node>,
         epoch: Epoch,
-        greeting: (Node, u16, u16),
+        greeting: (Peer, u16, u16),
     ) -> Result<Taken, String> {
         let is_ours = self.links.dialled(slot) == Some(Purpose::Channel);
-        if peer.is_some() != is_ours || Some(greeting.0) != self.partner() {
+        let (greeted, protocol, protocol_min) = greeting;
+        if peer.is_some() || Some(greeted.node) != self.partner() {
             return Err("a replica channel was not expected there".into());
         }
-        let (node, protocol, protocol_min) = greeting;
-        self.links.greet(slot, node, protocol, protocol_min)?;
+        self.links.greet(slot, greeted, protocol, protocol_min)?;
+        if self.member.connected(greeted.node) != Some(greeted) {
+            tracing::debug!(?greeted, "a replica channel is of a process that does not count as its node");
+            self.close(slot);
+            return Ok(Taken::Last);
+        }
         if epoch != self.member.epoch() || !self.may_have_channel(epoch) {
             tracing::debug!(%epoch, "a replica channel has come too early or too late");
             self.close(slot);

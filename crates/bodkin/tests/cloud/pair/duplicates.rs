@@ -1,0 +1,174 @@
+//! Two processes of one node of a pair: the second one is refused, and all nodes say so. Settings that differ are reported.
+
+use std::{fs, net::TcpStream, thread, time::Duration};
+
+use nix::sys::signal::Signal;
+
+use super::nodes::{LEASE, Node, Pair};
+use crate::support::cloud::System;
+use crate::support::patience::eventually;
+
+/// What `status` says of a node's pair.
+fn troubles(node: &Node) -> String {
+    // A node that follows answers 503, with the same sentences.
+    node.call(System::Monitor, "GET", "/api/v1/overview", None).expect("an answer").text()
+}
+
+/// Holds for a while that only `leader` leads, in its epoch.
+fn leads_undisturbed(leader: &Node, other: &Node) {
+    let epoch = leader.gauge("bodkin_pair_epoch");
+    for _ in 0..20 {
+        assert_eq!((leader.gauge("bodkin_pair_leads"), other.gauge("bodkin_pair_leads")), (1, 0));
+        thread::sleep(LEASE / 4);
+    }
+    assert_eq!(leader.gauge("bodkin_pair_epoch"), epoch, "the second process disturbs the first one");
+    assert_eq!(leader.gauge("bodkin_pair_unreached"), 0);
+}
+
+fn second_primary_is_refused(pair: Pair, clones: bool) {
+    let (pair, witness, backup, primary) = pair.begin();
+    if clones {
+        pair.clone_record("primary", "second");
+    }
+    let second = pair.second(&["up", "--role", "primary", "--peer", &pair.peer()], "second");
+    assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 2), "{}", second.said());
+    leads_undisturbed(&primary, &second);
+    assert!(troubles(&second).contains("is refused by the witness"), "{}", troubles(&second));
+    assert!(second.said().contains("another process of the same node is running: stop one of the two"), "{}", second.said());
+    for node in [&primary, &backup] {
+        assert!(eventually(|| node.gauge("bodkin_pair_duplicates") == 1), "{}", node.said());
+        assert!(troubles(node).contains("127.0.0.1:"), "{}", troubles(node));
+    }
+    assert!(witness.said().contains("a process that claims to be a node of the pair was refused"), "{}", witness.said());
+    // The first one ends: the second one may be the node from then on, and has what was answered before it leads.
+    primary.signal(Signal::SIGKILL);
+    assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 0 && second.gauge("bodkin_pair_unreached") == 0), "{}", second.said());
+    backup.protected(true);
+    assert_eq!(second.gauge("bodkin_pair_leads"), 0);
+}
+
+#[test]
+fn second_primary_with_own_data_is_refused() {
+    second_primary_is_refused(Pair::new(), false);
+}
+
+#[test]
+fn cloned_primary_is_refused() {
+    second_primary_is_refused(Pair::new(), true);
+}
+
+#[test]
+fn second_standby_is_refused() {
+    let (pair, _witness, backup, primary) = Pair::protected();
+    let second = pair.second(&["backup", "--pair-listen", "127.0.0.1:0"], "second");
+    assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 1), "{}", second.said());
+    leads_undisturbed(&primary, &second);
+    for node in [&primary, &backup] {
+        assert!(eventually(|| node.gauge("bodkin_pair_duplicates") == 1), "{}", node.said());
+    }
+}
+
+#[test]
+fn stopped_primary_that_continues_is_refused() {
+    let (pair, _witness, backup, primary) = Pair::protected();
+    primary.signal(Signal::SIGSTOP);
+    assert!(eventually(|| backup.gauge("bodkin_pair_leads") == 1), "{}", backup.said());
+    let second = pair.second(&["up", "--role", "primary", "--peer", &pair.peer()], "second");
+    backup.protected(true);
+    primary.signal(Signal::SIGCONT);
+    assert!(eventually(|| primary.gauge("bodkin_pair_rejected") == 2), "{}", primary.said());
+    leads_undisturbed(&backup, &primary);
+    assert_eq!(second.gauge("bodkin_pair_rejected"), 0);
+}
+
+#[test]
+fn killed_primary_is_back_without_alarm() {
+    let (pair, _witness, backup, primary) = Pair::protected();
+    primary.signal(Signal::SIGKILL);
+    drop(primary);
+    let primary = pair.primary();
+    backup.protected(true);
+    assert_eq!((primary.gauge("bodkin_pair_rejected"), backup.gauge("bodkin_pair_duplicates")), (0, 0), "{}", primary.said());
+}
+
+#[test]
+fn differing_settings_are_reported_by_all_nodes() {
+    let mut pair = Pair::new();
+    pair.configure("[platform]\nlease_ms = 50\nheartbeat_ms = 10\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n");
+    let witness = pair.witness();
+    pair.configure(&format!(
+        "{}[[topic]]\nevent_type = \"HEAT\"\nperiod_ms = 10\ndeadline_ms = 1000\nloss_tolerance = 0\nretention = 200\n",
+        super::nodes::PLATFORM
+    ));
+    let backup = pair.backup();
+    pair.configure(super::nodes::PLATFORM);
+    let primary = pair.primary();
+    assert!(eventually(|| primary.gauge("bodkin_pair_settings_differ") == 2), "{}", primary.said());
+    assert!(eventually(|| backup.gauge("bodkin_pair_settings_differ") == 2), "{}", backup.said());
+    for node in [&primary, &backup] {
+        let told = troubles(node);
+        assert!(told.contains("lease is 400ms here and 50ms there") && told.contains("[[topic]] tables differ"), "{told}");
+        assert!(told.contains("NOBODY TAKES OVER"), "{told}");
+    }
+    assert!(witness.said().contains("lease is 50ms here and 400ms there"), "{}", witness.said());
+}
+
+#[test]
+fn flood_of_connections_keeps_no_node_out() {
+    let (mut pair, witness, backup, primary) = Pair::protected();
+    let address = witness.pair_address();
+    drop(witness);
+    let witness = pair.witness();
+    let (flood, stop) = (std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)), std::sync::atomic::Ordering::SeqCst);
+    let goes_on = flood.clone();
+    let flooding = thread::spawn(move || {
+        let mut open = std::collections::VecDeque::new();
+        while goes_on.load(stop) {
+            open.extend(TcpStream::connect(address));
+            if open.len() > 200 {
+                open.pop_front();
+            }
+        }
+    });
+    let reaches = |node: &Node| node.gauge("bodkin_pair_witness_connected") == 1;
+    assert!(eventually(|| reaches(&primary) && reaches(&backup)), "{}", witness.said());
+    flood.store(false, stop);
+    flooding.join().expect("it ends");
+    let lines = witness.said().lines().count();
+    assert!(lines < 60, "{lines} lines:\n{}", witness.said());
+}
+
+#[test]
+fn hostile_bytes_end_no_node() {
+    use std::io::Write;
+    let (pair, witness, backup, primary) = Pair::protected();
+    let frames = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/link.json")).expect("vectors");
+    let vectors: serde_json::Value = serde_json::from_str(&frames).expect("JSON");
+    let unhex = |text: &str| -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+        digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    };
+    let of = |kind: &str| {
+        vectors[kind].as_array().expect("entries").iter().map(|entry| unhex(entry["hex"].as_str().unwrap())).collect::<Vec<_>>()
+    };
+    let (valid, refused) = (of("frames"), of("refused"));
+    // The greeting of a process that speaks this protocol and names the first candidate, and its identity.
+    let (epoch, protocol) = ([0; 8], [0, 4, 0, 4]);
+    let greeting = [&[0, 0, 0, 24, 1, 16][..], &epoch, &protocol, &[1, 2], &[0xff; 8]].concat();
+    let identity = valid.iter().find(|frame| frame[5] == 38).expect("an identity").clone();
+    let greetings = [greeting, identity];
+    for address in [witness.pair_address(), pair.peer().parse().expect("an address")] {
+        for frame in valid.iter().chain(&refused) {
+            for first in [&[][..], &greetings.concat()] {
+                let mut socket = TcpStream::connect(address).expect("it listens");
+                // It may close in the middle.
+                let _ = socket.write_all(first).and_then(|()| socket.write_all(frame));
+            }
+        }
+    }
+    thread::sleep(Duration::from_millis(200));
+    assert!(eventually(|| primary.gauge("bodkin_pair_unreached") + backup.gauge("bodkin_pair_unreached") == 0), "{}", primary.said());
+    primary.protected(true);
+    drop(backup);
+    assert_eq!(witness.stop(), Some(0), "it runs until it is stopped");
+}
