@@ -17,7 +17,6 @@ use bodkin_broker::{
     timing::Nanos,
     topic::{LeaseTimes, LossTolerance, Period, Platform, TopicSpec},
 };
-use bodkin_client::realtime::Brokers;
 use bodkin_host::{
     DeclaredTopic, HostConfig, Server, ZmtpConfig,
     pair::{Duty, Leadership, PROTOCOL, PairConfig, PairHandle, PairNode},
@@ -25,9 +24,7 @@ use bodkin_host::{
 };
 use tokio::runtime::Builder;
 
-use super::{clients::Clients, nodes::LEASE};
-use crate::support::arrowhead::system;
-use crate::support::http::Connection;
+use super::nodes::LEASE;
 use crate::support::patience::eventually;
 use crate::support::ports::{HeldOffset, held_offset, held_port};
 
@@ -119,10 +116,6 @@ impl Places {
         });
         begins.recv().expect("it begins");
         InProcess { handle, address, thread: Some(thread) }
-    }
-
-    fn zmtp(&self) -> [SocketAddr; 2] {
-        self.offsets.each_ref().map(|offset| SocketAddr::from(([127, 0, 0, 1], 5570 + offset.get())))
     }
 }
 
