@@ -39,7 +39,7 @@ const SESSIONS_MAX: usize = 2;
 /// Certificates are made anew after half of the 90 days that they count.
 const KEPT_MAX: Duration = Duration::from_secs(45 * 86_400);
 /// Whose key stands for that of every provider.
-const PROVIDER: &str = "bench-provider";
+pub const PROVIDER: &str = "bench-provider";
 
 /// Keys by what is in their files: those that many share are read once.
 type Keys = HashMap<Vec<u8>, Arc<dyn SigningKey>>;

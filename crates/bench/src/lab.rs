@@ -70,8 +70,8 @@ const SERIES: &[&str] = &[
     "frame --topics 7525 --configurations frame,frame-plus,fcfs,fcfs-minus --seconds 20 --runs 1",
     "frame --topics 7525 --configurations bodkin --cloud --fault none --seconds 30 --runs 1 --threshold lost<1",
     "arrec --topics 1200 --groups large --strategies all,li,retransmission,periodic-25,periodic-50 --processing-us 20 --seconds 20 --runs 1",
-    "crash --fault kill --times 20 --seconds 0.3 --streams 5 --lease-ms 10 --heartbeat-ms 2 --detect-jitter-ms 6 --redirect-ms 5 --threshold broken_promises<1 --threshold gaps_beyond_x<1",
-    "crash --fault none --times 1 --undisturbed-seconds 1800 --streams 30 --threshold broken_promises<1",
+    "crash --dealer-only --fault kill --times 20 --seconds 0.3 --streams 5 --lease-ms 10 --heartbeat-ms 2 --detect-jitter-ms 6 --redirect-ms 5 --threshold broken_promises<1 --threshold gaps_beyond_x<1",
+    "crash --dealer-only --fault none --times 1 --undisturbed-seconds 1800 --streams 30 --threshold broken_promises<1",
     // Deliorman 2020, section 5.6.2, and Rocha 2019, section 5.3: a neighbor with fixed answers, and one that asks.
     "intercloud --repeat 5 --threshold errors<1 --threshold mean<2s",
     // Müller 2019, chapter 5.

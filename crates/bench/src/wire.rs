@@ -26,13 +26,18 @@ pub struct Wire<S> {
 
 enum Tls {
     None,
-    Due(Arc<ClientConfig>, IpAddr),
+    Due(Arc<ClientConfig>, ServerName<'static>),
     On(Box<ClientConnection>),
 }
 
 impl<S> Wire<S> {
     /// A connection to the server at this address.
     pub fn new(socket: S, caller: &Caller, server: IpAddr) -> Self {
+        Self::named(socket, caller, ServerName::IpAddress(server.into()))
+    }
+
+    /// Returns a connection to a server whose certificate has to name `server`.
+    pub fn named(socket: S, caller: &Caller, server: ServerName<'static>) -> Self {
         let tls = match caller {
             Caller::Nobody => Tls::None,
             Caller::Certified(config) => Tls::Due(Arc::clone(config), server),
@@ -75,7 +80,7 @@ impl<S> Wire<S> {
 
     fn begin(&mut self) -> io::Result<()> {
         if let Tls::Due(config, server) = &self.tls {
-            let connection = ClientConnection::new(Arc::clone(config), ServerName::IpAddress((*server).into()));
+            let connection = ClientConnection::new(Arc::clone(config), server.clone());
             self.tls = Tls::On(Box::new(connection.map_err(io::Error::other)?));
         }
         Ok(())

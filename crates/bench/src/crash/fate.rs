@@ -51,13 +51,23 @@ impl Fates {
         self.first.is_some()
     }
 
+    /// Returns true if the event has come.
+    pub fn has(&self, sequence: u64) -> bool {
+        self.has_come.get(sequence as usize).copied().unwrap_or_default()
+    }
+
+    /// Returns the sequence of the lowest event that has come.
+    pub fn first(&self) -> Option<u64> {
+        self.first
+    }
+
     /// What is missing from the first event that has come to the last one that was published. Events that were told to be in excess of what the topic
     /// allows have no promise: those that are missing are passed over.
     pub fn losses(&self, published: u64, covered: u64, excess: &BTreeSet<u64>) -> Losses {
         let mut losses = Losses::default();
         let mut run = 0;
         for sequence in self.first.unwrap_or(1)..=published {
-            if self.has_come.get(sequence as usize).copied().unwrap_or_default() {
+            if self.has(sequence) {
                 run = 0;
                 continue;
             }

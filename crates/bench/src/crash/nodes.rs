@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,37 +11,58 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
 
+use super::access::Access;
+use super::clients::http::{Answer, Http};
+use super::disk::Disk;
+use super::plan::Settings;
 use super::plant::{Plant, Site, address};
-use super::traffic::{SYSTEM, Streams};
+use super::rights;
 use crate::cloud::Directory;
 use crate::options::CrashOptions;
+use crate::wire::Caller;
 
 /// In namespaces of their own the nodes have the standard ports.
 const ZMTP_PORT: u16 = 5570;
 const PAIR_PORT: u16 = 5571;
 const WITNESS_PORT: u16 = 5572;
-const REGISTRY_PORT: u16 = 8443;
-const MONITOR_PORT: u16 = 8440;
+/// Port of Bodkin's own API and metrics.
+pub const MONITOR_PORT: u16 = 8440;
+/// Port of the Event Handler.
+pub const EVENT_HANDLER_PORT: u16 = 8455;
+/// Port at which the subscriber by HTTP callback listens.
+pub const CALLBACK_PORT: u16 = 9100;
 /// The name by which the core systems are called, as their answers to requests depend on it.
-const HOST: &str = "pair.bodkin.test";
+pub const HOST: &str = "pair.bodkin.test";
 /// Longest wait for a pair that protects what it answers.
 const PROTECTED_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Lines of each node that are told when something went wrong: those of the last fault and of the one in front of it.
 const WORDS_MAX: usize = 40;
+/// Longest wait for the answer to a switchover.
+const HAND_OVER_MAX: Duration = Duration::from_secs(30);
+/// Lines that say why a node ended.
+const CAUSE_LINES: usize = 4;
 const CALL_MAX: Duration = Duration::from_secs(1);
 
 /// A broker of the pair, by its place in the configuration.
 pub const BROKERS: [Site; 2] = [Site::First, Site::Second];
+/// Hosts with a disk of their own where a fault needs disks.
+const DISK_SITES: [Site; 3] = [Site::First, Site::Second, Site::Witness];
+/// Hosts of processes.
+const HOSTS: [Site; 4] = [Site::First, Site::Second, Site::Witness, Site::Clone];
 
 /// The processes; killed when dropped.
 pub struct Nodes<'p> {
     plant: &'p Plant,
-    directory: Directory,
+    settings: Settings,
+    access: Access,
     config: PathBuf,
-    children: [Option<Child>; 3],
+    program: PathBuf,
+    children: [Option<Child>; HOSTS.len()],
+    /// Of the hosts in [`DISK_SITES`], if a fault of the round needs disks. Unmounted before the directory is removed.
+    disks: Vec<Disk>,
+    directory: Directory,
 }
 
 /// What a broker says of itself.
@@ -77,12 +97,7 @@ fn protected([first, second]: [Standing; 2]) -> Option<Site> {
 }
 
 fn place(site: Site) -> usize {
-    match site {
-        Site::First => 0,
-        Site::Second => 1,
-        Site::Witness => 2,
-        Site::Machine | Site::Viewer => panic!("{} is no node", site.name()),
-    }
+    HOSTS.iter().position(|host| *host == site).unwrap_or_else(|| panic!("{} is no node", site.name()))
 }
 
 /// The other broker.
@@ -95,27 +110,60 @@ pub fn zmtp(broker: Site, from: Site) -> SocketAddr {
     (address(broker, from), ZMTP_PORT).into()
 }
 
+/// Returns the hosts at which a publisher with several addresses tries to publish.
+pub fn publishing_sites(settings: &Settings) -> Vec<Site> {
+    let second_primary = settings.has_second_primary.then_some(Site::Clone);
+    BROKERS.into_iter().chain(second_primary).collect()
+}
+
 impl<'p> Nodes<'p> {
     /// Starts all three, and waits until the first one leads and has its Backup in sync.
     ///
     /// # Errors
     /// One does not start, or they do not come together.
-    pub fn start(plant: &'p Plant, options: &CrashOptions, streams: &Streams) -> anyhow::Result<Self> {
+    pub fn start(plant: &'p Plant, options: &CrashOptions, settings: &Settings, access: &Access) -> anyhow::Result<Self> {
         let directory = Directory::new(options.data.as_deref())?;
+        let program = options.program()?;
         let config = directory.path().join("bodkin.toml");
-        let text = format!("{}\n{}", platform(options), streams.topics()?);
+        let text = settings.file(settings.lease, &[]);
         std::fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
-        let mut nodes = Self { plant, directory, config, children: [const { None }; 3] };
-        for site in [Site::Witness, Site::Second, Site::First] {
+        let (settings, access) = (settings.clone(), access.clone());
+        let mut nodes =
+            Self { plant, settings, access, config, program, children: [const { None }; HOSTS.len()], disks: Vec::new(), directory };
+        if nodes.settings.has_disks {
+            for site in DISK_SITES {
+                let image = nodes.directory.path().join(format!("{}.img", site.name()));
+                nodes.disks.push(Disk::mount(&image, &nodes.data(site))?);
+            }
+        }
+        for site in [Site::First, Site::Second, Site::Witness, Site::Clone] {
+            nodes.access.equip(site, &nodes.data(site))?;
+        }
+        let brokers = if nodes.settings.is_standby_first { [Site::Second, Site::First] } else { [Site::First, Site::Second] };
+        for site in [Site::Witness, brokers[0]] {
             nodes.revive(site)?;
         }
+        // The orders differ only if the broker that starts first has begun its run before the other one starts.
+        nodes.wait_until_it_listens(brokers[0])?;
+        nodes.revive(brokers[1])?;
         let leader = nodes.wait_until_protected()?;
-        let body = json!({"systemName": SYSTEM, "address": "machine", "port": 1}).to_string();
-        let answer = call(leader, REGISTRY_PORT, "POST", "/serviceregistry/mgmt/systems", &body)?;
-        if !answer.starts_with("HTTP/1.1 201") {
-            bail!("the publishers' system was not registered: {answer}");
-        }
+        let call = |system: Option<&str>, port, target: &str, body: &str| {
+            let caller = system.map_or_else(|| nodes.access.operator(), |system| nodes.access.caller(system))?;
+            nodes.call_as(&caller, leader, port, "POST", target, body)
+        };
+        rights::register(&nodes.settings, &nodes.access, &call)?;
         Ok(nodes)
+    }
+
+    fn wait_until_it_listens(&self, site: Site) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PROTECTED_WAIT_MAX;
+        while self.call(site, MONITOR_PORT, "GET", "/healthz", "").is_err() {
+            if Instant::now() > deadline {
+                bail!("{} does not listen after {} s{}", site.name(), PROTECTED_WAIT_MAX.as_secs(), self.last_words());
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
     }
 
     /// Starts a node that does not run.
@@ -123,28 +171,44 @@ impl<'p> Nodes<'p> {
     /// # Errors
     /// The program cannot be started.
     pub fn revive(&mut self, site: Site) -> anyhow::Result<()> {
+        let config = self.config.clone();
+        self.revive_with(site, &config)
+    }
+
+    /// As [`Self::revive`], with another configuration file.
+    ///
+    /// # Errors
+    /// As [`Self::revive`].
+    pub fn revive_with(&mut self, site: Site, config: &Path) -> anyhow::Result<()> {
         if self.is_alive(site) {
             return Ok(());
         }
-        let program = std::env::current_exe().context("cannot tell the path of this program")?;
         let log = self.log(site);
         let errors = File::options().append(true).create(true).open(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut command = self.plant.command(site, &program);
+        let mut command = self.plant.command(site, &self.program);
         let any = Ipv4Addr::UNSPECIFIED;
         match site {
-            Site::Witness => command.args(["witness", "--insecure", "--witness-listen", &format!("{any}:{WITNESS_PORT}")]),
+            Site::Witness => command.args(["witness", "--witness-listen", &format!("{any}:{WITNESS_PORT}")]),
             Site::Second => command.args(["backup", "--pair-listen", &format!("{any}:{PAIR_PORT}")]),
             _ => command.args(["up", "--role", "primary", "--peer", &format!("{}:{PAIR_PORT}", address(Site::Second, site))]),
         };
         if site != Site::Witness {
-            command.args(["--insecure", "--listen", &any.to_string(), "--domain-name", HOST]);
+            command.args(["--listen", &any.to_string(), "--domain-name", HOST]);
             command.args(["--witness", &format!("{}:{WITNESS_PORT}", address(Site::Witness, site))]);
         }
-        command.args(["--output", "json", "--log", "info", "--config"]).arg(&self.config);
-        command.arg("--data").arg(self.directory.path().join(site.name()));
+        if !self.access.is_secure() {
+            command.arg("--insecure");
+        }
+        command.args(["--output", "json", "--log", "info", "--config"]).arg(config);
+        command.arg("--data").arg(self.data(site));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn();
-        self.children[place(site)] = Some(child.with_context(|| format!("cannot start {}", program.display()))?);
+        self.children[place(site)] = Some(child.with_context(|| format!("cannot start {}", self.program.display()))?);
         Ok(())
+    }
+
+    /// Returns the data directory of a node.
+    pub fn data(&self, site: Site) -> PathBuf {
+        self.directory.path().join(site.name())
     }
 
     fn log(&self, site: Site) -> PathBuf {
@@ -153,6 +217,106 @@ impl<'p> Nodes<'p> {
 
     fn is_alive(&mut self, site: Site) -> bool {
         self.children[place(site)].as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Returns the nodes that have ended by themselves, with how they ended and why as far as they said.
+    pub fn ended(&mut self) -> Vec<String> {
+        let mut ended = Vec::new();
+        for site in DISK_SITES {
+            let status = self.children[place(site)].as_mut().and_then(|child| child.try_wait().ok().flatten());
+            if let Some(status) = status {
+                let said = std::fs::read_to_string(self.log(site)).unwrap_or_default();
+                ended.push(format!("{} ended with {status}: {}", site.name(), cause_of_end(&said)));
+            }
+        }
+        ended
+    }
+
+    /// Requests a switchover of a broker that leads; returns its answer.
+    ///
+    /// # Errors
+    /// Returns an error if the broker does not answer.
+    pub fn hand_over(&self, leader: Site) -> anyhow::Result<Answer> {
+        let node = (address(leader, Site::Viewer), MONITOR_PORT).into();
+        let mut http = Http::connect(node, &self.access.operator()?, HAND_OVER_MAX)?;
+        Ok(http.exchange("POST", "/api/v1/pair/hand-over", "Connection: close\r\n", "")?)
+    }
+
+    /// Returns the configuration of the round.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the disk of a node.
+    ///
+    /// # Errors
+    /// Returns an error if the round has no disks.
+    pub fn disk(&self, site: Site) -> anyhow::Result<&Disk> {
+        let place = DISK_SITES.iter().position(|other| *other == site);
+        place.and_then(|place| self.disks.get(place)).with_context(|| format!("{} has no disk of its own", site.name()))
+    }
+
+    /// Starts a node with another configuration.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written, or the program cannot be started.
+    pub fn revive_differently(&mut self, site: Site, file: &str) -> anyhow::Result<()> {
+        let config = self.directory.path().join("other.toml");
+        std::fs::write(&config, file).with_context(|| format!("cannot write {}", config.display()))?;
+        self.revive_with(site, &config)
+    }
+
+    /// Returns true if a node's log has a warning or an error.
+    pub fn has_warned(&self, site: Site) -> bool {
+        let said = std::fs::read_to_string(self.log(site)).unwrap_or_default();
+        said.lines().any(|line| [" WARN ", " ERROR ", "error: "].iter().any(|word| line.contains(word)))
+    }
+
+    /// Ends a node, if it runs, and removes its data.
+    ///
+    /// # Errors
+    /// Returns an error if the data cannot be removed.
+    pub fn remove(&mut self, site: Site) -> anyhow::Result<()> {
+        if self.is_alive(site) {
+            self.kill(site)?;
+        }
+        self.children[place(site)] = None;
+        let data = self.data(site);
+        if data.exists() {
+            std::fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
+        }
+        self.access.equip(site, &data)
+    }
+
+    /// Returns what `bodkin status` says on a node's own host.
+    ///
+    /// # Errors
+    /// Returns an error if the program cannot be started, or prints no JSON.
+    pub fn status(&self, site: Site) -> anyhow::Result<serde_json::Value> {
+        let mut command = self.plant.command(site, &self.program);
+        command.args(["--output", "json", "status"]);
+        if self.access.is_secure() {
+            command.arg("--trust").arg(self.data(site).join("trust"));
+        } else {
+            command.arg("--insecure");
+        }
+        let output = command.stdin(Stdio::null()).output()?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("`bodkin status` on {} failed: {}", site.name(), String::from_utf8_lossy(&output.stderr).trim()))
+    }
+
+    /// Copies the configuration and the nodes' logs into a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn keep_logs(&self, directory: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        let logs = HOSTS.map(|site| self.log(site));
+        for file in logs.iter().chain([&self.config]).filter(|file| file.exists()) {
+            let name = file.file_name().expect("a file has a name");
+            std::fs::copy(file, directory.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+        }
+        Ok(())
     }
 
     /// Sends a signal to a node.
@@ -178,26 +342,40 @@ impl<'p> Nodes<'p> {
 
     /// Who leads.
     pub fn leader(&self) -> Option<Site> {
-        BROKERS.into_iter().find(|site| {
-            let metrics = call(*site, MONITOR_PORT, "GET", "/metrics", "").unwrap_or_default();
-            gauge(&metrics, "bodkin_pair_leads") == Some(1)
-        })
+        BROKERS.into_iter().find(|site| gauge(&self.metrics(*site), "bodkin_pair_leads") == Some(1))
     }
 
     /// Who leads with a Backup in sync, if somebody does.
     pub fn protected_leader(&self) -> Option<Site> {
-        protected(BROKERS.map(|site| Standing::told(&call(site, MONITOR_PORT, "GET", "/metrics", "").unwrap_or_default())))
+        protected(BROKERS.map(|site| Standing::told(&self.metrics(site))))
+    }
+
+    fn metrics(&self, site: Site) -> String {
+        self.call(site, MONITOR_PORT, "GET", "/metrics", "").map(|answer| answer.text()).unwrap_or_default()
+    }
+
+    /// One request to a broker from the subscribers' host, on which this thread has to be, by the operator.
+    fn call(&self, broker: Site, port: u16, method: &str, target: &str, body: &str) -> anyhow::Result<Answer> {
+        self.call_as(&self.access.operator()?, broker, port, method, target, body)
+    }
+
+    fn call_as(&self, caller: &Caller, broker: Site, port: u16, method: &str, target: &str, body: &str) -> anyhow::Result<Answer> {
+        let mut http = Http::connect((address(broker, Site::Viewer), port).into(), caller, CALL_MAX)?;
+        Ok(http.exchange(method, target, "Connection: close\r\n", body)?)
     }
 
     /// Waits until somebody leads with a Backup in sync; gives who.
     ///
     /// # Errors
     /// That does not come; the nodes' last words are told.
-    pub fn wait_until_protected(&self) -> anyhow::Result<Site> {
+    pub fn wait_until_protected(&mut self) -> anyhow::Result<Site> {
         let deadline = Instant::now() + PROTECTED_WAIT_MAX;
         loop {
             if let Some(leader) = self.protected_leader() {
                 return Ok(leader);
+            }
+            if let Some(ended) = self.ended().first() {
+                bail!("a node ended by itself: {ended}");
             }
             if Instant::now() > deadline {
                 bail!("no broker has a Backup in sync after {} s.{}", PROTECTED_WAIT_MAX.as_secs(), self.last_words());
@@ -229,38 +407,29 @@ impl Drop for Nodes<'_> {
     }
 }
 
-/// The times of the lease, which all nodes share, and what the topics count on.
-fn platform(options: &CrashOptions) -> String {
-    let CrashOptions { lease_ms, heartbeat_ms, detect_jitter_ms, redirect_ms, .. } = options;
-    format!(
-        "[platform]\nlease_ms = {lease_ms}\nheartbeat_ms = {heartbeat_ms}\ndrift_ppm = {}\ndetect_jitter_ms = {detect_jitter_ms}\n\
-        redirect_ms = {redirect_ms}\nbroker_backup_ms = 1\nclock_error_ms = 0.1\n",
-        options.lease().drift_ppm
-    )
+/// Returns the line of a log that says why a node ended: its panic, or its last line.
+fn cause_of_end(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().collect();
+    let panic = lines.iter().rposition(|line| line.contains("panicked at"));
+    let from = panic.unwrap_or(lines.len().saturating_sub(1));
+    lines[from..].iter().take(CAUSE_LINES).copied().collect::<Vec<_>>().join(" ")
 }
 
-/// One request to a broker from the subscribers' host, on which this thread has to be.
-fn call(broker: Site, port: u16, method: &str, target: &str, body: &str) -> anyhow::Result<String> {
-    let mut socket = TcpStream::connect_timeout(&(address(broker, Site::Viewer), port).into(), CALL_MAX)?;
-    socket.set_read_timeout(Some(CALL_MAX))?;
-    let length = body.len();
-    write!(
-        socket,
-        "{method} {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-        Content-Length: {length}\r\n\r\n{body}"
-    )?;
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer)?;
-    Ok(answer)
-}
-
-fn gauge(metrics: &str, name: &str) -> Option<u64> {
+/// Returns the value of a metric without labels.
+pub fn gauge(metrics: &str, name: &str) -> Option<u64> {
     metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn panic_of_a_log_is_cause_of_end() {
+        let said = "started\nthread 'shard-0' panicked at crates/broker/src/shard.rs:132:\na node that follows takes no events\n";
+        assert_eq!(cause_of_end(said), "thread 'shard-0' panicked at crates/broker/src/shard.rs:132: a node that follows takes no events");
+        assert_eq!([cause_of_end("one\ntwo"), cause_of_end("")], ["two", ""]);
+    }
 
     #[test]
     fn who_leads_alone_is_not_struck_nor_who_has_a_backup_that_reaches_nobody_else() {

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -31,10 +32,12 @@ pub enum Site {
     Second,
     /// The third vote.
     Witness,
+    /// Where a second process of the configured Primary is started.
+    Clone,
 }
 
 impl Site {
-    const ALL: [Self; 5] = [Self::Machine, Self::Viewer, Self::First, Self::Second, Self::Witness];
+    const ALL: [Self; 6] = [Self::Machine, Self::Viewer, Self::First, Self::Second, Self::Witness, Self::Clone];
 
     /// What it is called in names of namespaces and directories.
     pub fn name(self) -> &'static str {
@@ -44,12 +47,13 @@ impl Site {
             Self::First => "first",
             Self::Second => "second",
             Self::Witness => "witness",
+            Self::Clone => "clone",
         }
     }
 }
 
 /// Who has a wire to whom.
-const WIRES: [(Site, Site); 7] = [
+const WIRES: [(Site, Site); 11] = [
     (Site::First, Site::Second),
     (Site::First, Site::Witness),
     (Site::Second, Site::Witness),
@@ -57,7 +61,14 @@ const WIRES: [(Site, Site); 7] = [
     (Site::Machine, Site::Second),
     (Site::Viewer, Site::First),
     (Site::Viewer, Site::Second),
+    (Site::Clone, Site::Second),
+    (Site::Clone, Site::Witness),
+    (Site::Machine, Site::Clone),
+    (Site::Viewer, Site::Clone),
 ];
+
+/// Address of the subscribers' host on every wire: a system registers one address, at which each broker reaches it.
+pub const VIEWER: Ipv4Addr = Ipv4Addr::new(10, 201, 0, 1);
 
 /// The namespaces; gone when dropped.
 #[derive(Debug)]
@@ -71,6 +82,10 @@ impl Plant {
     /// # Errors
     /// The system has no `ip` (iproute2), or does not let this process make namespaces.
     pub fn lay() -> anyhow::Result<Self> {
+        // The owner of this directory is the process's effective user.
+        if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() != 0) {
+            bail!("the campaign makes network namespaces with `ip netns`, which only root may do; run it as root");
+        }
         remove_leftovers();
         let plant = Self { prefix: format!("{PREFIX}{}", std::process::id()) };
         for site in Site::ALL {
@@ -86,6 +101,10 @@ impl Plant {
                 plant.inside(site, &["link", "set", &interface, "up"])?;
             }
         }
+        plant.inside(Site::Viewer, &["address", "add", &format!("{VIEWER}/32"), "dev", "lo"])?;
+        for site in [Site::First, Site::Second, Site::Clone] {
+            plant.batch(site, &route(site, Site::Viewer))?;
+        }
         Ok(plant)
     }
 
@@ -95,10 +114,14 @@ impl Plant {
 
     fn ip(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let output = Command::new("ip").args(arguments).stdin(Stdio::null()).output();
-        let output = output.context("network namespaces need the program `ip` (package iproute2)")?;
+        let output = output.context("cannot run `ip`: network namespaces need it; install the package iproute2")?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr);
-            bail!("`ip {}` failed: {}. Network namespaces need the rights of root (CAP_SYS_ADMIN).", arguments.join(" "), why.trim());
+            bail!(
+                "network namespaces cannot be used: `ip {}` failed: {}; run as root (CAP_SYS_ADMIN, CAP_NET_ADMIN) on a kernel with network namespaces",
+                arguments.join(" "),
+                why.trim()
+            );
         }
         Ok(())
     }
@@ -131,7 +154,8 @@ impl Plant {
     /// There is no such wire, or the system refuses it.
     pub fn set_wire(&self, a: Site, b: Site, is_up: bool) -> anyhow::Result<()> {
         let number = wire(a, b).with_context(|| format!("there is no wire between {} and {}", a.name(), b.name()))?;
-        self.inside(a, &["link", "set", &interface(number, a), if is_up { "up" } else { "down" }])
+        self.inside(a, &["link", "set", &interface(number, a), if is_up { "up" } else { "down" }])?;
+        if is_up { self.restore_routes(a) } else { Ok(()) }
     }
 
     /// Takes all wires of a host down, or up again.
@@ -146,7 +170,13 @@ impl Plant {
             let number = wire(site, other).expect("it has this wire");
             format!("link set {} {state}\n", interface(number, site))
         });
-        self.batch(site, &lines.collect::<String>())
+        self.batch(site, &lines.collect::<String>())?;
+        if is_up { self.restore_routes(site) } else { Ok(()) }
+    }
+
+    /// Adds the route to the viewer again: the kernel removes routes with their wire.
+    fn restore_routes(&self, site: Site) -> anyhow::Result<()> {
+        if matches!(site, Site::First | Site::Second | Site::Clone) { self.batch(site, &route(site, Site::Viewer)) } else { Ok(()) }
     }
 
     fn batch(&self, site: Site, lines: &str) -> anyhow::Result<()> {
@@ -187,6 +217,12 @@ fn remove_leftovers() {
             let _ = Command::new("ip").args(["netns", "delete", &name]).stderr(Stdio::null()).status();
         }
     }
+}
+
+/// The line of `ip -batch` by which a broker's host reaches the viewer's address.
+fn route(site: Site, viewer: Site) -> String {
+    let number = wire(site, viewer).expect("they have a wire");
+    format!("route replace {VIEWER}/32 via {} dev {}\n", address(viewer, site), interface(number, site))
 }
 
 fn wire(a: Site, b: Site) -> Option<usize> {

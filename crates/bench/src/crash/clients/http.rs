@@ -1,0 +1,187 @@
+//! HTTP connection of a client with short timeouts.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+
+use super::super::nodes::HOST;
+use crate::wire::{Caller, Wire};
+
+/// Longest wait for a connection.
+const CONNECT_MAX: Duration = Duration::from_millis(200);
+/// Longest answer that is accepted.
+const ANSWER_BYTES_MAX: usize = 1 << 22;
+const PIECE_BYTES: usize = 16 * 1024;
+const HEADERS_MAX: usize = 64;
+
+/// A whole answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// True if the answer has the header `Retry-After`.
+    pub has_retry_after: bool,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Returns the body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Returns the status and the body's error text: a member of JSON, or plain text. The result is empty if the body has no reason.
+    pub fn reason(&self) -> String {
+        let text = match serde_json::from_slice::<serde_json::Value>(&self.body) {
+            Ok(body) => ["errorMessage", "detail", "title"].iter().find_map(|member| body[*member].as_str()).unwrap_or_default().to_owned(),
+            Err(_) => self.text(),
+        };
+        if text.trim().is_empty() { String::new() } else { format!("{} {}", self.status, text.trim()) }
+    }
+}
+
+/// The head of an answer, and where the body begins.
+struct Head {
+    status: u16,
+    has_retry_after: bool,
+    length: Option<usize>,
+    head_bytes: usize,
+}
+
+/// A connection that blocks.
+pub struct Http {
+    wire: Wire<TcpStream>,
+    kept: Vec<u8>,
+}
+
+impl Http {
+    /// Connects; reads and writes wait for at most `answer_max`.
+    ///
+    /// # Errors
+    /// Returns the system's error if the node does not accept within [`CONNECT_MAX`].
+    pub fn connect(address: SocketAddr, caller: &Caller, answer_max: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, CONNECT_MAX)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(answer_max))?;
+        stream.set_write_timeout(Some(answer_max))?;
+        let name = ServerName::try_from(HOST).expect("a host name");
+        Ok(Self { wire: Wire::named(stream, caller, name), kept: Vec::new() })
+    }
+
+    /// Sends a request and waits for the whole answer.
+    ///
+    /// # Errors
+    /// Returns an error if the connection breaks, no answer comes in time, or the answer is not HTTP.
+    pub fn exchange(&mut self, method: &str, target: &str, headers: &str, body: &str) -> io::Result<Answer> {
+        self.send(method, target, headers, body)?;
+        let Head { status, has_retry_after, length, head_bytes } = self.head()?;
+        self.kept.drain(..head_bytes);
+        loop {
+            match length {
+                Some(length) if self.kept.len() >= length => {
+                    let body = self.kept.drain(..length).collect();
+                    return Ok(Answer { status, has_retry_after, body });
+                }
+                _ if self.kept.len() > ANSWER_BYTES_MAX => return Err(io::Error::other("the answer is too long")),
+                _ => {}
+            }
+            if self.fill()? == 0 {
+                return match length {
+                    None => Ok(Answer { status, has_retry_after, body: std::mem::take(&mut self.kept) }),
+                    Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+        }
+    }
+
+    /// Sends a request whose answer is a stream. Returns the status; [`Self::read`] returns the body.
+    ///
+    /// # Errors
+    /// As [`Self::exchange`].
+    pub fn open_stream(&mut self, target: &str, headers: &str) -> io::Result<u16> {
+        self.send("GET", target, headers, "")?;
+        let head = self.head()?;
+        self.kept.drain(..head.head_bytes);
+        Ok(head.status)
+    }
+
+    /// Sets the longest wait of a read.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub fn set_wait(&self, wait_max: Duration) -> io::Result<()> {
+        self.wire.socket().set_read_timeout(Some(wait_max))
+    }
+
+    /// Returns the bytes that have come, after at most the read timeout. Zero bytes are the end.
+    ///
+    /// # Errors
+    /// Returns an error if the connection breaks, or if no byte comes in time.
+    pub fn read(&mut self) -> io::Result<Vec<u8>> {
+        if self.kept.is_empty() {
+            self.fill()?;
+        }
+        Ok(std::mem::take(&mut self.kept))
+    }
+
+    fn send(&mut self, method: &str, target: &str, headers: &str, body: &str) -> io::Result<()> {
+        let length = body.len();
+        let request = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        );
+        self.wire.write_all(request.as_bytes())?;
+        self.wire.flush()
+    }
+
+    fn head(&mut self) -> io::Result<Head> {
+        loop {
+            if let Some(head) = parse(&self.kept)? {
+                return Ok(head);
+            }
+            if self.fill()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    fn fill(&mut self) -> io::Result<usize> {
+        let mut piece = [0; PIECE_BYTES];
+        let length = self.wire.read(&mut piece)?;
+        self.kept.extend_from_slice(&piece[..length]);
+        Ok(length)
+    }
+}
+
+fn parse(bytes: &[u8]) -> io::Result<Option<Head>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(head_bytes) = response.parse(bytes).map_err(io::Error::other)? else { return Ok(None) };
+    let value = |name: &str| response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    let length = value("content-length").and_then(|value| std::str::from_utf8(value).ok()?.trim().parse().ok());
+    Ok(Some(Head { status: response.code.unwrap_or_default(), has_retry_after: value("retry-after").is_some(), length, head_bytes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_names_retry_after_and_length() {
+        let text = b"HTTP/1.1 503 x\r\nretry-after: 1\r\nContent-Length: 2\r\n\r\n{}";
+        let head = parse(text).unwrap().unwrap();
+        assert_eq!((head.status, head.has_retry_after, head.length, head.head_bytes), (503, true, Some(2), text.len() - 2));
+        assert!(parse(&text[..20]).unwrap().is_none());
+    }
+
+    #[test]
+    fn answer_without_text_has_no_reason() {
+        let reason = |body: &str| Answer { status: 503, body: body.into(), ..Answer::default() }.reason();
+        assert_eq!(reason(r#"{"errorMessage":"another node leads"}"#), "503 another node leads");
+        assert_eq!(reason(r#"{"detail":"full"}"#), "503 full");
+        assert_eq!(reason("Another node leads.\n"), "503 Another node leads.");
+        assert_eq!([reason(""), reason(r#"{"errorMessage":" "}"#), reason("{}")], ["", "", ""]);
+    }
+}
