@@ -308,7 +308,7 @@ fn without_a_witness_the_primary_alone_leads() {
 fn strangers_at_the_link_are_told_and_change_nothing() {
     let (_pair, witness, backup, primary) = Pair::protected();
     let greeting = |node: u8, epoch: u8| {
-        let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, epoch, 0, 1, 0, 1, node, 2];
+        let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, epoch, 0, 4, 0, 4, node, 2];
         frame.extend([0; 8]);
         [&(frame.len() as u32).to_be_bytes()[..], &frame].concat()
     };

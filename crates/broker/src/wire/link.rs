@@ -240,7 +240,9 @@ impl Replication<'_> {
             Self::Have { .. } | Self::Numbered { .. } | Self::Tail { .. } => 2,
             Self::Logged { .. } => 3,
             Self::Graph { .. } => 3,
-            Self::Identity { .. } | Self::Rejected { .. } | Self::Duplicate { .. } => 4,
+            Self::Duplicate { .. } => 4,
+            // Part of the greeting, which comes before a protocol is agreed.
+            Self::Identity { .. } | Self::Rejected { .. } => 1,
             _ => 1,
         }
     }

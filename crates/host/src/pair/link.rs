@@ -11,7 +11,7 @@ use mio::{event::Event as Readiness, net::TcpStream};
 use rustls::Connection;
 use socket2::SockRef;
 
-use super::{links::PROTOCOL_MIN, trust::Proof};
+use super::trust::Proof;
 use crate::channel::Channel;
 
 /// Bytes that wait for the socket. Beyond, heartbeats and ballots are dropped, which the machine allows for; a Backup so far behind is given up.
@@ -19,6 +19,9 @@ pub const OUT_BYTES_MAX: usize = 8 * LINK_FRAME_BYTES_MAX;
 /// Bytes that are read in a turn.
 const READ_TURN_BYTES_MAX: usize = 4 * LINK_FRAME_BYTES_MAX;
 const READ_BYTES: usize = 64 * 1024;
+
+/// What may be sent before a protocol is agreed.
+const PROTOCOL_OF_GREETINGS: u16 = 1;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ impl Link {
             claims: None,
             proof: None,
             dialled,
-            protocol: PROTOCOL_MIN,
+            protocol: PROTOCOL_OF_GREETINGS,
             heard_at: now,
             received: Vec::new(),
             buffer: Box::default(),

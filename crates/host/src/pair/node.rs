@@ -489,8 +489,8 @@ impl PairThread {
 
     /// A node is not connected any more, which the member knows.
     fn not_connected(&mut self, node: Node) {
-        if let Some(times) = self.seldom.due(&format!("lost {node:?}")) {
-            tracing::info!(?node, times, "a node of the pair is not connected any more");
+        if self.is_told(node) {
+            tracing::info!(?node, "a node of the pair is not connected any more");
         }
         self.tell_reached();
         if Some(node) != self.partner() {

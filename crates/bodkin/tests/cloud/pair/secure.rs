@@ -116,7 +116,7 @@ fn knock(node: &Node, identity: &Identity, greeting: &[u8]) -> io::Result<Vec<u8
 fn whoever_is_not_the_node_that_it_says_is_refused_and_told() {
     let (_pair, witness, backup, primary) = Pair::secure("").begin();
     let greeting = |node: u8| {
-        let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, 99, 0, 1, 0, 1, node, 2];
+        let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, 99, 0, 4, 0, 4, node, 2];
         frame.extend([0; 8]);
         [&(frame.len() as u32).to_be_bytes()[..], &frame].concat()
     };

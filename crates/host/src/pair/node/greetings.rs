@@ -27,7 +27,11 @@ const ATTEMPTS: u32 = 10;
 
 /// When the other nodes were last told of a second process, by node.
 #[derive(Debug, Default)]
-pub(super) struct Notices([Option<Instant>; 3]);
+pub(super) struct Notices {
+    told_at: [Option<Instant>; 3],
+    /// When each node last refused this process, which then connects again and again.
+    rejected_at: [Option<Instant>; 3],
+}
 
 impl PairThread {
     /// The first frame of either side. What follows says whether the process counts.
@@ -66,12 +70,17 @@ impl PairThread {
             self.links.introduce(slot, self.introduction());
         }
         outputs.into_iter().for_each(|output| self.carry_out(output));
-        if let Some(times) = self.seldom.due(&format!("connected {:?}", peer.node)) {
-            tracing::info!(node = ?peer.node, times, "a node of the pair is connected");
+        if self.is_told(peer.node) {
+            tracing::info!(node = ?peer.node, "a node of the pair is connected");
         }
         self.compare(peer.node, &terms);
         self.tell_reached();
         Ok(Taken::Done)
+    }
+
+    /// Whether connections to a node and their ends go into the log: not while the node refuses this process.
+    pub(super) fn is_told(&self, node: Node) -> bool {
+        self.notices.rejected_at[node as usize].is_none_or(|at| boot_time() > at.plus(REPORTED))
     }
 
     /// Compares another node's settings with this one's: a difference is reported before a fail-over shows it.
@@ -120,7 +129,7 @@ impl PairThread {
     /// Tells the other nodes, the one whose name is claimed among them.
     fn report_duplicate(&mut self, node: Node, address: &str) {
         let now = boot_time();
-        let last = &mut self.notices.0[node as usize];
+        let last = &mut self.notices.told_at[node as usize];
         if last.is_some_and(|last| now < last.plus(NOTICE_PAUSE)) {
             return;
         }
@@ -185,6 +194,7 @@ impl PairThread {
             let text = format!("this process, started as {node}, is refused by {}, and neither leads nor votes: {text}", name(by));
             self.leadership.troubles().set(Trouble::Rejected(by), text, Some(REPORTED));
         }
+        self.notices.rejected_at[by as usize] = Some(now);
         if let Some(until) = until {
             self.step(Input::Rejected { by, until });
         }
@@ -197,7 +207,7 @@ impl PairThread {
         let (address, peer) = (self.links.address(slot), self.links.peer(slot));
         let why = why.escape_debug().to_string();
         let host = address.rsplit_once(':').map_or(&*address, |(host, _)| host);
-        if let Some(times) = self.seldom.due(&format!("closed {peer:?} {host}")) {
+        if let Some(times) = self.seldom.due(&format!("closed {peer:?} {host} {why}")) {
             tracing::warn!(why, ?peer, address, times, "a connection of the pair was closed");
         }
     }
