@@ -216,7 +216,8 @@ impl NodeProcess {
         self.running.as_mut()?.connected.push(peer);
         if let Process::Node(_) = Process::of(peer) {
             let (epoch, node, incarnation) = (Epoch::NONE, self.node, self.incarnation());
-            let greeting = Replication::Greeting { epoch, protocol: 0, protocol_min: 0, node, role: Role::Follower, incarnation };
+            // The greeting of the replica channel is another one, which the shard's side sends.
+            let greeting = Replication::Channel { epoch, protocol: 0, protocol_min: 0, node, incarnation };
             effects.sends.push((peer, link_packet(&LinkFrame::Replication(greeting))));
         }
         self.enter(now, Waiting::Connected(peer), effects)
@@ -247,7 +248,7 @@ impl NodeProcess {
                 self.running.as_mut()?.partner_heard = now;
             }
             let frame = LinkFrame::decode(bytes).expect("nodes send valid frames");
-            if let LinkFrame::Replication(Replication::Greeting { incarnation, .. }) = frame {
+            if let LinkFrame::Replication(Replication::Channel { incarnation, .. }) = frame {
                 self.greeted(now, Peer { node, incarnation }, effects);
                 return self.work(now, effects);
             }

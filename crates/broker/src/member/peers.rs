@@ -76,8 +76,8 @@ struct View {
     holder: Option<Incarnation>,
     /// The other node has agreed to the holder, or could not be asked.
     is_confirmed: bool,
-    /// The number of this node's sighting that has to be answered with the holder.
-    claimed_in: u64,
+    /// Counts this node's claims: the other node has to answer the newest one with the holder.
+    claim_number: u64,
     /// The holder is connected to this node.
     is_connected: bool,
     /// When the last frame of the holder arrived.
@@ -94,8 +94,7 @@ pub(super) struct Peers {
     /// The last heartbeat, if there are any, and since when no pause between two was longer than a lease.
     beat_at: Option<Instant>,
     awake_since: Instant,
-    /// Sightings that this node has sent to each node, and the last one that it has taken of each.
-    sent: [u64; 3],
+    /// The number of the last claim of each node that this node has taken.
     taken: [u64; 3],
     /// Until when each node counts as refusing this process.
     rejected_until: [Option<Instant>; 3],
@@ -107,20 +106,13 @@ impl Peers {
         let view = View {
             holder: None,
             is_confirmed: false,
-            claimed_in: 0,
+            claim_number: 0,
             is_connected: false,
             heard_at: now,
             reported_at: None,
             refused: Vec::new(),
         };
-        Self {
-            views: [view.clone(), view.clone(), view],
-            beat_at: None,
-            awake_since: now,
-            sent: [0; 3],
-            taken: [0; 3],
-            rejected_until: [None; 3],
-        }
+        Self { views: [view.clone(), view.clone(), view], beat_at: None, awake_since: now, taken: [0; 3], rejected_until: [None; 3] }
     }
 
     fn of(&self, node: Node) -> &View {
@@ -212,6 +204,8 @@ impl Member {
             let view = self.peers.of_mut(node);
             (view.holder, view.reported_at) = (Some(incarnation), None);
             self.doubt_holder(node);
+            // The process counts its claims from the beginning.
+            self.peers.taken[node.index()] = 0;
             // What the former process asked for is not answered to this one.
             self.renewal = self.renewal.filter(|renewal| renewal.from != node);
             if let Some(ask) = self.asks.get_mut(node.index()) {
@@ -225,11 +219,10 @@ impl Member {
         }
     }
 
-    /// Has the holder of a name confirmed again, by an answer to the next sighting.
+    /// Has the holder of a name confirmed again, by an answer to a new claim.
     fn doubt_holder(&mut self, node: Node) {
-        let claimed_in = self.third(node).map_or(0, |third| self.peers.sent[third.index()] + 1);
         let view = self.peers.of_mut(node);
-        (view.is_confirmed, view.claimed_in) = (false, claimed_in);
+        (view.is_confirmed, view.claim_number) = (false, view.claim_number + 1);
     }
 
     /// After a pause longer than a lease the others may have decided without this node.
@@ -322,8 +315,7 @@ impl Member {
 
     fn report(&mut self, to: Node, outputs: &mut Vec<Output>) {
         let (true, Some(node)) = (self.peers.of(to).is_connected, self.third(to)) else { return };
-        self.peers.sent[to.index()] += 1;
-        let (number, answers) = (self.peers.sent[to.index()], self.peers.taken[to.index()]);
+        let (number, answers) = (self.peers.of(node).claim_number, self.peers.taken[to.index()]);
         let (incarnation, claim) = (self.peers.of(node).holder, self.claim(node));
         let (epoch, pair) = (self.wanted.epoch, self.wanted.pair);
         self.send(to, Ballot::Sighting { epoch, pair, node, incarnation, claim, number, answers }, outputs);
@@ -345,7 +337,7 @@ impl Member {
         let view = self.peers.of_mut(node);
         match view.holder {
             Some(holder) if holder == seen => {
-                view.is_confirmed |= answers >= view.claimed_in;
+                view.is_confirmed |= answers >= view.claim_number;
                 view.reported_at = (theirs > Claim::Remembered).then_some(now);
                 // The other node waits for an answer.
                 if theirs == Claim::Heard {

@@ -136,9 +136,9 @@ frames! {
             incarnation: Option<Incarnation>,
             /// What the sender knows of the process.
             claim: Claim,
-            /// Counts the sender's sightings, from 1.
+            /// Counts the sender's claims: it grows with each process, and whenever the sender has to ask again.
             number: u64,
-            /// The number of the receiver's last sighting that the sender has taken; 0 before the first.
+            /// The number of the receiver's last claim that the sender has taken; 0 before the first.
             answers: u64,
         }
     }
