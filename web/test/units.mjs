@@ -206,12 +206,8 @@ await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => 
 });
 
 const ALERTS = readFileSync(new URL("../../docs/monitoring/alerts.yml", import.meta.url), "utf8");
-/**
- * What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. `bodkin status` names both
- * processes, or both values, of what is wrong with a pair.
- */
-const TOLD_BY_STATUS = ["Duplicate", "Rejected", "SettingsDiffer", "LeaseRefused", "RecordFailed"].map((name) => `BodkinPair${name}`);
-const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses", ...TOLD_BY_STATUS];
+/** What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. */
+const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses"];
 const NOW_S = 694_000;
 /** Of an alert: numbers with which it fires, and words that the overview then says. */
 const FIRING = {
@@ -243,6 +239,12 @@ const FIRING = {
     BodkinFromFleetAway: [{ bodkin_from_fleet_connected: 0 }, "wait in its stream"],
     BodkinFromFleetLost: [{ bodkin_from_fleet_lost_total: 9 }, "9 messages of the fleet, at the most, were let go of"],
     BodkinTopicWaits: [{ bodkin_topics_waiting: 2 }, "2 topics reject events"],
+    BodkinPairDuplicate: [{ bodkin_pair_duplicates: 1 }, "a second process claims"],
+    BodkinPairRejected: [{ bodkin_pair_rejected: 2 }, "2 nodes of the pair refuse this one"],
+    BodkinPairSettingsDiffer: [{ bodkin_pair_settings_differ: 1 }, "1 node of the pair runs with other settings"],
+    BodkinPairLeaseRefused: [{ bodkin_pair_lease_refused: 1 }, "this node's lease"],
+    BodkinPairRecordFailed: [{ bodkin_pair_record_failed: 1 }, "cannot write its record"],
+    BodkinRelayClientAtLimit: [{ bodkin_relay_clients_at_limit: 2 }, "2 clients at a limit"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
     BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],
 };
