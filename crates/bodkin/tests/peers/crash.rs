@@ -62,7 +62,9 @@ fn report(options: &[&str]) -> Value {
     let logs = tempfile::tempdir().expect("a temporary directory").keep();
     command.args(["--output", "json", "bench", "crash", "--logs"]).arg(&logs).args(options);
     let output = command.output().expect("the binary starts");
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    // Shown if the test fails: the seed repeats the faults.
+    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "the campaign fails: see above");
     // Logs stay only if there are some: a directory with entries is not removed.
     let _ = std::fs::remove_dir(&logs);
     serde_json::from_slice(&output.stdout).expect("a report is one JSON document")
