@@ -5,6 +5,7 @@
 
 mod callback;
 mod dealer;
+mod either_node;
 pub mod http;
 mod one_way;
 mod post;
@@ -35,7 +36,7 @@ const FLOW_WAIT_MAX: Duration = Duration::from_secs(20);
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What clients share.
+/// State that all clients of a round share.
 pub struct Scene {
     /// Hosts and wires.
     pub plant: Arc<Plant>,
@@ -55,7 +56,7 @@ pub struct Scene {
     pub two_leaders: AtomicU64,
 }
 
-/// What the DEALERs observe beside the ledger.
+/// Observations of the DEALER clients that the ledger does not record.
 #[derive(Default)]
 pub struct Observed {
     /// When the publisher turned to a broker that leads.

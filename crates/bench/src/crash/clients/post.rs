@@ -1,15 +1,14 @@
 //! Publisher by `POST /eventhandler/publish`: it tries either node, a millisecond after each refusal.
 
-use std::thread;
 use std::time::Instant;
 
 use serde_json::json;
 
-use super::super::nodes::{EVENT_HANDLER_PORT, publishing_sites};
+use super::super::nodes::EVENT_HANDLER_PORT;
 use super::super::plan::Line;
 use super::super::plant::{Site, address};
 use super::http::Http;
-use super::{RETRY_AFTER, Scene};
+use super::{Scene, either_node};
 
 /// Publishes an event of the line in each period.
 ///
@@ -17,25 +16,8 @@ use super::{RETRY_AFTER, Scene};
 /// Returns an error if the system has no certificate.
 pub fn publish(scene: &Scene, index: usize, line: &Line) -> anyhow::Result<()> {
     let caller = scene.access.caller(&line.system)?;
-    let sites = publishing_sites(&scene.settings);
-    let mut links: Vec<Option<Http>> = sites.iter().map(|_| None).collect();
-    let mut at = 0;
-    let mut due = Instant::now();
-    while scene.publishers_run() {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        if links[at].is_none() {
-            let node = (address(sites[at], Site::Machine), EVENT_HANDLER_PORT).into();
-            links[at] = Http::connect(node, &caller, scene.answer_max()).ok();
-        }
-        let is_accepted = links[at].as_mut().and_then(|link| exchange(scene, link, index, line, &mut due));
-        if is_accepted.is_none() {
-            links[at] = None;
-        }
-        if is_accepted != Some(true) {
-            at = (at + 1) % sites.len();
-            due = due.max(Instant::now() + RETRY_AFTER);
-        }
-    }
+    let connect = |site| Http::connect((address(site, Site::Machine), EVENT_HANDLER_PORT).into(), &caller, scene.answer_max()).ok();
+    either_node::publish(scene, connect, |link, due| exchange(scene, link, index, line, due));
     Ok(())
 }
 

@@ -1,15 +1,14 @@
 //! Publisher by ZMTP REQ: it tries either node, a millisecond after each refusal.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use bodkin_zmtp::SocketType;
 
-use super::super::nodes::{publishing_sites, zmtp};
+use super::super::nodes::zmtp;
 use super::super::plan::Line;
 use super::super::plant::Site;
 use super::zmtp::ZmtpLink;
-use super::{RETRY_AFTER, Scene};
+use super::{RETRY_AFTER, Scene, either_node};
 
 /// Publishes an event of the line in each period.
 ///
@@ -17,24 +16,8 @@ use super::{RETRY_AFTER, Scene};
 /// Returns an error if the system has no key.
 pub fn publish(scene: &Scene, index: usize, line: &Line) -> anyhow::Result<()> {
     let security = scene.access.curve(&line.system)?;
-    let sites = publishing_sites(&scene.settings);
-    let mut links: Vec<Option<ZmtpLink>> = sites.iter().map(|_| None).collect();
-    let mut at = 0;
-    let mut due = Instant::now();
-    while scene.publishers_run() {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        if links[at].is_none() {
-            links[at] = ZmtpLink::open(zmtp(sites[at], Site::Machine), SocketType::Req, &line.system, &security).ok();
-        }
-        let is_accepted = links[at].as_mut().and_then(|link| exchange(scene, link, index, line, &mut due));
-        if is_accepted.is_none() {
-            links[at] = None;
-        }
-        if is_accepted != Some(true) {
-            at = (at + 1) % sites.len();
-            due = due.max(Instant::now() + RETRY_AFTER);
-        }
-    }
+    let connect = |site| ZmtpLink::open(zmtp(site, Site::Machine), SocketType::Req, &line.system, &security).ok();
+    either_node::publish(scene, connect, |link, due| exchange(scene, link, index, line, due));
     Ok(())
 }
 
@@ -55,7 +38,7 @@ fn exchange(scene: &Scene, link: &mut ZmtpLink, index: usize, line: &Line, due: 
     let reason = if reason.trim().is_empty() { String::new() } else { format!("{status} {reason}") };
     ledger.refuse(index, sequence, &reason, false);
     if status == "503" {
-        // Of a node that does not lead; the other node is next, and a period would hide its failover.
+        // The node does not lead. The other node is tried at once: waiting for a period would hide its failover.
         *due = Instant::now() + RETRY_AFTER;
     }
     Some(false)
