@@ -41,7 +41,7 @@ pub struct Access {
 struct Secure {
     certificates: Certificates,
     keys: BTreeMap<String, Arc<KeyPair>>,
-    /// Of the nodes' ZMTP ports.
+    /// Public key of the nodes' ZMTP ports.
     server: PublicKey,
     /// Removed with the last client.
     _directory: TempDir,

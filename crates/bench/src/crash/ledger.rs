@@ -13,7 +13,7 @@ use super::plan::{Line, Transport};
 /// Missing events that a breach names.
 const NAMED_MAX: usize = 8;
 
-/// What a subscriber is promised of an answered event.
+/// Promise to a subscriber about answered events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// The event arrives exactly once.
@@ -79,7 +79,7 @@ pub struct Breach {
 struct Account {
     /// By sequence, from 1.
     answers: Vec<Answer>,
-    /// Of DEALER: the last covered event.
+    /// Sequence of the last covered event of a DEALER publisher.
     covered: u64,
     excess: BTreeSet<u64>,
     accepted_at: Vec<Instant>,

@@ -3,7 +3,7 @@
 //!
 //! A [`Plan`] names the rounds, each with one configuration and its faults. After each fault, [`check`](round) compares
 //! the [`ledger`] of all events with the promises, so that a breach has the seed and the number of its fault. Finished faults are in a
-//! state file; a rerun continues behind them.
+//! state file; a rerun continues after them.
 //!
 //! A gap is the time from a fault until the publishers turn to the broker that leads next: that is what x bounds. A gap of cover is the longest time in which they
 //! are told of nothing that is safe, the time between two events and the way to the subscriber included. Losses, order and duplicates are counted at the
@@ -38,7 +38,7 @@ use crate::options::CrashOptions;
 use crate::report::Report;
 use crate::state::State;
 
-/// Lets everything go wrong that the options say, and reports it.
+/// Runs the faults that the options name or draw, and returns the report.
 ///
 /// # Errors
 /// The system makes no namespaces, or the state file is of another campaign.

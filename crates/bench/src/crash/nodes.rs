@@ -60,7 +60,7 @@ pub struct Nodes<'p> {
     config: PathBuf,
     program: PathBuf,
     children: [Option<Child>; HOSTS.len()],
-    /// Of the hosts in [`DISK_SITES`], if a fault of the round needs disks. Unmounted before the directory is removed.
+    /// Disks of the hosts in [`DISK_SITES`], if a fault of the round needs them. Unmounted before the directory is removed.
     disks: Vec<Disk>,
     directory: Directory,
 }

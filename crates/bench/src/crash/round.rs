@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Hosts of processes that may lead.
 const WATCHED: [Site; 3] = [Site::First, Site::Second, Site::Clone];
 
-/// Runs the faults of a round behind the first `done` ones, until one breaks a promise. Each result is saved at once.
+/// Runs the faults of a round after the first `done` ones, until one breaks a promise. Each result is saved at once.
 ///
 /// # Errors
 /// Returns an error if the state file or the logs cannot be written.
@@ -191,7 +191,7 @@ fn measure(result: &mut FaultResult, scene: &Scene, strike: &Strike, fault: Faul
         beyond = fault.is_bounded_by_failover() && gap > scene.settings.failover();
         result.figures.push(Figure::median("gap_ms", ms(gap)));
     }
-    // Who leads at the end may have lost the lead in between: where nothing happens nobody begins to lead.
+    // The leader at the end may have lost the lead and regained it. Without a fault no node begins to lead.
     let is_unexpected = !strike.is_as_expected(fault) || fault == Fault::None && strike.turns(&led) > 0;
     if !strike.is_as_expected(fault) {
         // Whether the leader had lost its Backup just before is in its log alone.

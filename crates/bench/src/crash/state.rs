@@ -17,9 +17,9 @@ const VERSION: u32 = 1;
 pub struct Gaps {
     /// The transport.
     pub transport: Transport,
-    /// Of the first client that was back.
+    /// Gap of the first client that was served again.
     pub first_ms: f64,
-    /// Of the last one.
+    /// Gap of the last client that was served again.
     pub last_ms: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct FaultResult {
     pub figures: Vec<Figure>,
     /// Gaps by transport.
     pub gaps: Vec<Gaps>,
-    /// What must not be.
+    /// Broken promises.
     pub breaches: Vec<Breach>,
     /// Directory with the logs of the nodes, if there are breaches.
     pub logs: Option<PathBuf>,

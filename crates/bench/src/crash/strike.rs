@@ -23,7 +23,7 @@ pub struct Strike {
     pub from: Instant,
     /// When the pair was whole again.
     pub until: Instant,
-    /// Whether another broker led behind it.
+    /// Whether another broker led after the fault.
     pub is_replaced: bool,
     /// Whether it had to wait, because whoever led had no Backup in sync.
     pub has_waited: bool,
@@ -51,7 +51,7 @@ impl Strike {
 /// # Errors
 /// Returns an error if a node ends by itself, no node leads, or the pair does not become whole again.
 pub fn strike(plant: &Plant, nodes: &mut Nodes<'_>, fault: Fault, options: &CrashOptions) -> anyhow::Result<Strike> {
-    // What only one broker has would die with it, which no pair can outlive.
+    // An event that only one broker holds is lost with that broker.
     let at_once = nodes.protected_leader();
     let leader = at_once.map_or_else(|| nodes.wait_until_protected(), Ok)?;
     let other = partner(leader);
@@ -166,7 +166,7 @@ fn isolate(plant: &Plant, site: Site) -> anyhow::Result<()> {
     plant.set_wires(site, true)
 }
 
-/// Who leads, once somebody does.
+/// Waits for a leader, and returns it.
 fn leader(nodes: &mut Nodes<'_>) -> anyhow::Result<Site> {
     let deadline = Instant::now() + LEADER_WAIT_MAX;
     loop {

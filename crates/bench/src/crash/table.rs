@@ -13,7 +13,7 @@ use crate::statistics::{Figure, Latencies, Unit};
 
 /// Figure: gaps that are longer than x where x bounds them.
 pub const BEYOND: &str = "gaps_beyond_x";
-/// Figure: faults behind which another broker led than the fault leads to.
+/// Figure: faults after which another broker led than expected.
 pub const UNEXPECTED: &str = "unexpected_leaders";
 /// Percentiles of latencies.
 const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
@@ -130,7 +130,7 @@ fn notes(report: &mut Report, options: &CrashOptions, plan: &Plan, saved: &Saved
         "first_back_ms, last_back_ms: longest time without an answer (PUSH, PUB: without an arrival) of the first and the last client of the transport, from the fault until the pair is whole".into(),
     );
     report.note(
-        "a fault strikes a leader with a Backup in sync; waits_for_backup: how often one had to be waited for, behind a stall that had let the other broker lead alone".into(),
+        "a fault strikes a leader with a Backup in sync; waits_for_backup: how often one had to be waited for, after a stall had made the other broker lead alone".into(),
     );
     if options.faults.is_none() {
         report.note(format!(

@@ -1,4 +1,4 @@
-//! The processes behind the other nodes' names: which one counts as the node, and why another one is refused.
+//! Processes that use the other nodes' names: which process counts as the node, and why another one is refused.
 //!
 //! Promises are safe only if each name is one process. A voter therefore binds a name to one incarnation, the *holder*, and
 //! refuses every other incarnation while the holder is alive or holds a promise. "Alive" means that frames arrive; an open
@@ -70,7 +70,7 @@ struct Refused {
     is_duplicate: bool,
 }
 
-/// What this node knows of the processes behind one name.
+/// Known processes that use one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct View {
     holder: Option<Incarnation>,
@@ -87,7 +87,7 @@ struct View {
     refused: Vec<Refused>,
 }
 
-/// What this node knows of the processes behind all names.
+/// Known processes of all names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Peers {
     views: [View; 3],

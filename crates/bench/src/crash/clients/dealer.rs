@@ -24,7 +24,7 @@ const REQUIRED_FOR: Duration = Duration::from_secs(60);
 const WINDOW: u32 = 8192;
 /// Streams of each topic that a subscriber remembers: a node that leads numbers the events of HTTP and REQ in a run of its own.
 const RUNS: usize = 16;
-/// How long a turn of a subscriber waits at the most, so that it sees the end.
+/// Longest wait of a subscriber for the next message, after which it checks whether the round has ended.
 const TURN_MAX: Duration = Duration::from_millis(20);
 
 fn brokers(scene: &Scene, from: Site, name: &str) -> anyhow::Result<Brokers> {

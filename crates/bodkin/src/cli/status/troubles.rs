@@ -86,7 +86,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
     pair.into_iter().chain(told.into_iter().flatten()).collect()
 }
 
-/// What is wrong with a pair, of a node that gives numbers only.
+/// Troubles of a pair, from the metrics of a node that does not report them in words.
 fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
     let told = [
         (
