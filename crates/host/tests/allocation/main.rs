@@ -36,6 +36,8 @@ use self::counting::{ONE_AT_A_TIME, allocations, shard_thread, this_thread};
 const WARM_UP_EVENTS: u32 = 200;
 const COUNTED_EVENTS: u32 = 2000;
 const SUBSCRIBERS: usize = 3;
+/// Many more events than are in their slots together while one is published after the other.
+const AT_ONCE_EVENTS: usize = 32;
 /// The longest wait for an answer or an event; reached only by a failing test.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Of the TLS library, for a record that is read or written.
@@ -174,6 +176,9 @@ fn allocations_of(config: HostConfig, clients: &Clients) -> u64 {
     let mut subscribers: Vec<_> = (0..SUBSCRIBERS).map(|form| subscribe(&clients.sensor, event_handler, form)).collect();
     let mut publisher = clients.sensor.connect(event_handler);
     let events = events();
+    for event in &events {
+        publish_at_once(clients.sensor.connect(event_handler), &mut subscribers, event);
+    }
     let mut publish = |times: u32| {
         for n in 0..times {
             post(&mut publisher, "/eventhandler/publish", &events[n as usize % events.len()], 200);
@@ -192,13 +197,44 @@ fn allocations_of(config: HostConfig, clients: &Clients) -> u64 {
 
 /// Posts and gives the body of the answer, which comes in one piece.
 fn post(client: &mut Box<dyn Client>, path: &str, body: &str, status: u16) -> String {
-    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    client.write_all(request(path, body).as_bytes()).unwrap();
     let mut answer = [0; 8192];
     let length = client.read(&mut answer).unwrap();
     let answer = std::str::from_utf8(&answer[..length]).unwrap();
     assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+}
+
+fn request(path: &str, body: &str) -> String {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+    format!("{head}{body}")
+}
+
+/// Publishes one event [`AT_ONCE_EVENTS`] times without waiting for answers, so that as many slots are in use together.
+///
+/// On a busy machine a slot may still be in use when the next event comes, which then grows the buffer of a slot that was never used.
+fn publish_at_once(mut publisher: Box<dyn Client>, subscribers: &mut [Box<dyn Client>], event: &str) {
+    publisher.write_all(request("/eventhandler/publish", event).repeat(AT_ONCE_EVENTS).as_bytes()).unwrap();
+    let answers = read_times(&mut publisher, "\r\n\r\n", AT_ONCE_EVENTS);
+    // An event is refused when all slots are in use.
+    let accepted = answers.matches("HTTP/1.1 200 ").count();
+    assert!(accepted > 0, "{answers}");
+    for subscriber in subscribers {
+        read_times(subscriber, "\n\n", accepted);
+    }
+    std::thread::sleep(PERIOD * AT_ONCE_EVENTS as u32);
+}
+
+/// Reads until a text has come `times` times.
+fn read_times(stream: &mut Box<dyn Client>, text: &str, times: usize) -> String {
+    let mut received = String::new();
+    let mut piece = [0; 4096];
+    while received.matches(text).count() < times {
+        let length = stream.read(&mut piece).unwrap();
+        assert!(length > 0, "the stream ended after {received}");
+        received.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+    }
+    received
 }
 
 fn subscribe(connector: &Connector, event_handler: SocketAddr, form: usize) -> Box<dyn Client> {
