@@ -4,6 +4,7 @@ use std::{
     fs,
     net::SocketAddr,
     path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 
@@ -63,8 +64,12 @@ impl Sends {
     }
 
     pub fn turn(&mut self) {
+        self.turn_for(Duration::from_millis(1));
+    }
+
+    fn turn_for(&mut self, wait_max: Duration) {
         let Self { publisher, covered, refused, excess, lost, ends } = self;
-        let told = publisher.turn(Duration::from_millis(1), |report| match report {
+        let told = publisher.turn(wait_max, |report| match report {
             PublisherReport::Covered { topic, through } => covered[topic.index()] = through.0,
             PublisherReport::NotTaken { reason, sequence, text, .. } => refused.push((reason, sequence.0, text.to_owned())),
             PublisherReport::Excess { sequence, .. } => excess.push(sequence.0),
@@ -173,6 +178,41 @@ fn an_event_is_covered_when_the_required_subscriber_has_it_and_every_transport_h
     let [(publisher, counters)] = hears.subscriber.counters(hears.topic).collect::<Vec<_>>()[..] else { panic!("one stream") };
     assert_eq!((counters.received, counters.lost, counters.duplicates), (50, 0, 0));
     assert!(publisher.0 > 0, "the broker fills in who publishes");
+}
+
+#[test]
+fn events_that_wait_in_a_turn_for_those_of_others_keep_their_period() {
+    const TIMES: usize = 1000;
+    let data = tempfile::tempdir().expect("a directory");
+    let one_ms = "[[topic]]\nevent_type = \"steady\"\nperiod_ms = 1\ndeadline_ms = 200\nloss_tolerance = inf\nretention = 1\n";
+    let cloud = start(data.path(), one_ms, &[]);
+    let (mut sends, topics) = Sends::to(address(&cloud), "sensor", &["steady"]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (mut floods, topics) = Sends::to(address(&cloud), "display", &["plain"]);
+                while !is_over.load(Relaxed) {
+                    floods.publish(topics[0], "x");
+                }
+            });
+        }
+        let mut due = Instant::now();
+        for number in 0..TIMES {
+            while Instant::now() < due {
+                std::hint::spin_loop();
+            }
+            sends.publish(topics[0], &number.to_string());
+            due = Instant::now() + Duration::from_millis(1);
+            sends.turn_for(Duration::ZERO);
+        }
+        is_over.store(true, Relaxed);
+    });
+    until("everything is covered", || {
+        sends.turn();
+        sends.covered == [TIMES as u64]
+    });
+    assert_eq!(sends.excess, [0; 0], "none came faster than its period");
 }
 
 #[test]
