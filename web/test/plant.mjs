@@ -157,5 +157,5 @@ export const populate = async (cloud) => {
         taken.closeAllConnections();
         taken.close();
     };
-    return { publish, stop };
+    return { stop };
 };
