@@ -154,6 +154,7 @@ export const api = {
             replayed: number;
             failed: number;
             remaining: number;
+            elsewhere: number;
         }>,
     addRule: (rule: NewRule) => send("POST", "/authorization/mgmt/intracloud", rule),
     removeRule: (id: number) => send("DELETE", `/authorization/mgmt/intracloud/${id}`),

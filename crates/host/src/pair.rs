@@ -39,7 +39,7 @@ use bodkin_broker::{
     Epoch, Instant, Node,
     member::{MemberConfigError, Mode},
 };
-use bodkin_store::{Store, following::Following};
+use bodkin_store::following::Following;
 use mio::Poll;
 use nix::time::{ClockId, clock_gettime};
 use tokio::sync::{mpsc, oneshot};
@@ -50,7 +50,7 @@ pub use self::{
     keeper::Ticket,
     leadership::Leadership,
     links::PROTOCOL,
-    news::{Given, News, Preparation, Promoted, RequiredSubscriber},
+    news::{News, Preparation, Promoted, RequiredSubscriber},
     node::{HandOverError, HandedOver},
     record::RecordError,
     troubles::{Trouble, Troubles},
@@ -183,7 +183,7 @@ enum Message {
     /// It ends.
     Detached,
     /// The keeper follows no more: its database is the local cloud's to write.
-    Given(Box<Given>),
+    Given(Option<Box<Promoted>>),
     /// The keeper has everything that the leader of this epoch has, or nothing ([`Epoch::NONE`]).
     Warm(Epoch),
     /// The shard cannot wait for the Backup.
@@ -209,8 +209,6 @@ enum Message {
 pub(crate) struct Follows {
     /// Repeats the leader's changes.
     pub following: Following,
-    /// What they make.
-    pub store: Store,
     /// The topics of which events are kept.
     pub topics: Arc<RealTimeTopics>,
     /// How many there may be.

@@ -25,7 +25,7 @@ use bodkin_arrowhead::{
     record::{Subscription, SubscriptionId, System},
 };
 use bodkin_broker::DeliveryPolicy;
-use bodkin_store::Store;
+use bodkin_store::{Store, event_log::LogId};
 use tokio::sync::mpsc;
 
 use self::{
@@ -71,6 +71,8 @@ pub struct PushContext {
     pub gatekeeper: Option<Arc<Gatekeeper>>,
     /// Where who is behind reads; `None` where there is no event log.
     pub backlog: Option<BacklogSource>,
+    /// This node's event log, as it is named in what the nodes of a pair share; `None` of a cloud by itself.
+    pub log_of_pair: Option<LogId>,
     /// What is known of every delivery.
     pub deliveries: Arc<Deliveries>,
     /// When attempts' time began.

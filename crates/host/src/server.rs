@@ -143,7 +143,7 @@ impl Server {
         let shard = ShardThread::start(shard)?;
         if let (Some(pair), Some(following)) = (&config.pair, following) {
             let topics_max = config.limits.event_types_max;
-            pair.attach(Follows { following, store: store.clone(), topics: topics.clone(), topics_max, shard: inbox.clone() });
+            pair.attach(Follows { following, topics: topics.clone(), topics_max, shard: inbox.clone() });
         }
         store.introduce(shared::place(config, addresses));
         monitor.ready.store(true, Relaxed);

@@ -7,7 +7,7 @@ use bodkin_arrowhead::record::{Subscription, SubscriptionId};
 use crate::{
     database::{DatabaseResult, Row, params},
     draft::{Draft, OperationError},
-    event_log::Position,
+    event_log::{LogId, Position, RecordName},
 };
 
 /// The tables. Who is at the present and not paused has no row in `delivery`.
@@ -34,12 +34,23 @@ CREATE TABLE dead_letter (
 ) STRICT;
 CREATE INDEX dead_letter_subscription ON dead_letter (subscription_id, first_position);
 ";
+/// Which log positions are of, and what another node of a pair finds the same places by; `NULL`: the node's own log.
+pub(crate) const LOGS_MIGRATION: &str = "
+ALTER TABLE delivery_present ADD COLUMN log INTEGER;
+ALTER TABLE delivery_present ADD COLUMN after_record BLOB;
+ALTER TABLE delivery ADD COLUMN after_record BLOB;
+ALTER TABLE dead_letter ADD COLUMN log INTEGER;
+";
 
 /// What is known of deliveries at the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveriesAtStart {
+    /// The log that all positions are of; `None`: that of the node.
+    pub log: Option<LogId>,
     /// Where those are that have no place of their own; `None` before the first checkpoint.
     pub present: Option<Position>,
+    /// A record in front of the present that the other node of a pair has, too, and all that follows it.
+    pub after: Option<RecordName>,
     /// Those that are elsewhere than the present, or paused.
     pub rows: Vec<DeliveryRow>,
     /// Dead letters of each subscription that has some.
@@ -53,8 +64,30 @@ pub struct DeliveryRow {
     pub subscription: SubscriptionId,
     /// Everything in front of it is delivered or dead; `None` is the present.
     pub cursor: Option<Position>,
+    /// A record in front of the cursor, as [`DeliveriesAtStart::after`].
+    pub after: Option<RecordName>,
     /// Whether the operator holds its events back.
     pub paused: bool,
+}
+
+/// Where deliveries are that have no place of their own, to be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// The log that all positions are of, if the nodes of a pair share what is written; `None`: that of the node.
+    pub log: Option<LogId>,
+    /// Everything in front of it is delivered or dead.
+    pub position: Position,
+    /// As [`DeliveriesAtStart::after`].
+    pub after: RecordName,
+}
+
+/// Where one delivery is, to be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// As [`DeliveryRow::cursor`].
+    pub cursor: Position,
+    /// As [`DeliveryRow::after`].
+    pub after: RecordName,
 }
 
 /// Events of a subscription that were given up together: a single one, or what its filter lets through of a range.
@@ -64,6 +97,8 @@ pub struct DeadLetters {
     pub id: i64,
     /// Whose.
     pub subscription: SubscriptionId,
+    /// The log that the positions are of; `None`: that of the node.
+    pub log: Option<LogId>,
     /// Position of the first one.
     pub first: Position,
     /// Position of the last one.
@@ -114,7 +149,7 @@ pub struct ReplayNoted {
 /// Rows that are removed at once because there are too many: the writer has others to serve.
 const SURPLUS_ROWS_MAX: i64 = 1000;
 
-const COLUMNS: &str = "id, subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at";
+const COLUMNS: &str = "id, subscription_id, log, first_position, last_position, is_range, events, attempts, reason, died_at";
 
 fn position(stored: i64) -> Position {
     Position(stored.unsigned_abs())
@@ -124,17 +159,27 @@ fn stored(position: Position) -> i64 {
     i64::try_from(position.0).expect("a log has fewer than 2^63 events")
 }
 
+/// A log's identity as databases keep it.
+fn number_of(log: LogId) -> i64 {
+    i64::try_from(log.0).expect("an identity has 63 bits")
+}
+
+fn log_id(stored: i64) -> LogId {
+    LogId(stored.unsigned_abs())
+}
+
 fn dead_letters(row: &Row<'_>) -> DatabaseResult<DeadLetters> {
     Ok(DeadLetters {
         id: row.get(0)?,
         subscription: SubscriptionId(row.get(1)?),
-        first: position(row.get(2)?),
-        last: position(row.get(3)?),
-        is_range: row.get(4)?,
-        events: row.get::<i64>(5)?.unsigned_abs(),
-        attempts: row.get(6)?,
-        reason: row.get(7)?,
-        died_at: row.get(8)?,
+        log: row.get::<Option<i64>>(2)?.map(log_id),
+        first: position(row.get(3)?),
+        last: position(row.get(4)?),
+        is_range: row.get(5)?,
+        events: row.get::<i64>(6)?.unsigned_abs(),
+        attempts: row.get(7)?,
+        reason: row.get(8)?,
+        died_at: row.get(9)?,
     })
 }
 
@@ -147,11 +192,19 @@ impl Draft<'_> {
     pub fn deliveries_at_start(&mut self) -> Result<DeliveriesAtStart, OperationError> {
         let row = |row: &Row<'_>| {
             let cursor = row.get::<Option<i64>>(1)?.map(position);
-            Ok(DeliveryRow { subscription: SubscriptionId(row.get(0)?), cursor, paused: row.get(2)? })
+            let after = row.get::<Option<[u8; RecordName::BYTES]>>(2)?.map(RecordName::from_bytes);
+            Ok(DeliveryRow { subscription: SubscriptionId(row.get(0)?), cursor, after, paused: row.get(3)? })
         };
+        let present = |row: &Row<'_>| {
+            let after = row.get::<Option<[u8; RecordName::BYTES]>>(2)?.map(RecordName::from_bytes);
+            Ok((position(row.get(0)?), row.get::<Option<i64>>(1)?.map(log_id), after))
+        };
+        let present = self.rows("SELECT position, log, after_record FROM delivery_present", (), present)?.pop();
         Ok(DeliveriesAtStart {
-            present: self.id("SELECT position FROM delivery_present", ())?.map(position),
-            rows: self.rows("SELECT subscription_id, cursor, paused FROM delivery", (), row)?,
+            log: present.and_then(|(_, log, _)| log),
+            present: present.map(|(position, _, _)| position),
+            after: present.and_then(|(_, _, after)| after),
+            rows: self.rows("SELECT subscription_id, cursor, after_record, paused FROM delivery", (), row)?,
             dead_letters: self.rows(
                 "SELECT subscription_id, CAST(sum(events) AS BIGINT) FROM dead_letter GROUP BY subscription_id",
                 (),
@@ -160,25 +213,31 @@ impl Draft<'_> {
         })
     }
 
-    /// Behind every position of the event log that is known here; 0 if none is.
-    pub fn positions_end(&mut self) -> Result<Position, OperationError> {
+    /// Behind every position that is known here, or every one of a node's own log and this one; 0 if none is.
+    pub fn positions_end(&mut self, log: Option<LogId>) -> Result<Position, OperationError> {
         let end = self.id(
-            "SELECT coalesce(max(known), 0) FROM (SELECT max(position) AS known FROM delivery_present
-             UNION ALL SELECT max(cursor) FROM delivery UNION ALL SELECT max(last_position) + 1 FROM dead_letter) AS places",
-            (),
+            "SELECT coalesce(max(known), 0) FROM (
+                 SELECT max(position) AS known FROM delivery_present WHERE coalesce(log = CAST(?1 AS BIGINT), TRUE)
+                 UNION ALL SELECT max(cursor) FROM delivery WHERE NOT EXISTS (SELECT 1 FROM delivery_present WHERE log <> CAST(?1 AS BIGINT))
+                 UNION ALL SELECT max(last_position) + 1 FROM dead_letter WHERE coalesce(log = CAST(?1 AS BIGINT), TRUE)
+             ) AS places",
+            [log.map(number_of)],
         )?;
         Ok(position(end.unwrap_or_default()))
     }
 
     /// Notes the present, and the places of those that have left it or come back to it. Who has ended meanwhile is skipped.
-    pub fn note_deliveries(&mut self, present: Position, places: &[(SubscriptionId, Option<Position>)]) -> Result<(), OperationError> {
-        let note = "INSERT INTO delivery_present (id, position) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET position = excluded.position";
-        self.run(note, [stored(present)])?;
-        for (subscription, cursor) in places {
+    pub fn note_deliveries(&mut self, present: Present, places: &[(SubscriptionId, Option<Place>)]) -> Result<(), OperationError> {
+        self.run(
+            "INSERT INTO delivery_present (id, position, log, after_record) VALUES (1, ?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET position = excluded.position, log = excluded.log, after_record = excluded.after_record",
+            params![stored(present.position), present.log.map(number_of), present.after.to_bytes()],
+        )?;
+        for (subscription, place) in places {
             self.run(
-                "INSERT INTO delivery (subscription_id, cursor, paused) SELECT id, ?2, FALSE FROM subscription WHERE id = ?1
-                 ON CONFLICT (subscription_id) DO UPDATE SET cursor = excluded.cursor",
-                params![subscription.0, cursor.map(stored)],
+                "INSERT INTO delivery (subscription_id, cursor, after_record, paused) SELECT id, ?2, ?3, FALSE FROM subscription WHERE id = ?1
+                 ON CONFLICT (subscription_id) DO UPDATE SET cursor = excluded.cursor, after_record = excluded.after_record",
+                params![subscription.0, place.map(|place| stored(place.cursor)), place.map(|place| place.after.to_bytes())],
             )?;
         }
         self.run("DELETE FROM delivery WHERE cursor IS NULL AND NOT paused", ())?;
@@ -198,7 +257,7 @@ impl Draft<'_> {
     /// Forgets what a subscription has not got: it is another subscriber's or to another event type from now on, and begins with
     /// the present. Whether it is paused stays.
     pub(crate) fn begin_delivery_anew(&mut self, subscription: SubscriptionId) -> Result<(), OperationError> {
-        self.run("UPDATE delivery SET cursor = NULL WHERE subscription_id = ?1", [subscription.0])?;
+        self.run("UPDATE delivery SET cursor = NULL, after_record = NULL WHERE subscription_id = ?1", [subscription.0])?;
         let gone: u64 = self.remove_dead_letters(Some(subscription))?.iter().map(|(_, events)| events).sum();
         if gone > 0 {
             tracing::warn!(subscription = subscription.0, events = gone, "dead letters go with the change of their subscription");
@@ -219,14 +278,15 @@ impl Draft<'_> {
         }
         let continued = self.run(
             "UPDATE dead_letter SET last_position = ?3, events = events + ?4, died_at = ?5
-             WHERE ?6 AND is_range AND subscription_id = ?1 AND last_position + 1 = ?2",
+             WHERE ?6 AND is_range AND subscription_id = ?1 AND last_position + 1 = ?2 AND (log IS NULL OR log = ?7)",
             params![
                 added.subscription.0,
                 stored(added.first),
                 stored(added.last),
                 i64::try_from(added.events).unwrap_or(i64::MAX),
                 self.now_seconds(),
-                added.is_range
+                added.is_range,
+                added.log.map(number_of)
             ],
         )?;
         if continued > 0 {
@@ -253,8 +313,8 @@ impl Draft<'_> {
     /// Gives the row's id.
     fn insert_dead_letters(&mut self, added: &DeadLetters) -> Result<Option<i64>, OperationError> {
         let id = self.id(
-            "INSERT INTO dead_letter (subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at)
-             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM subscription WHERE id = ?1 RETURNING id",
+            "INSERT INTO dead_letter (subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at, log)
+             SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM subscription WHERE id = ?1 RETURNING id",
             params![
                 added.subscription.0,
                 stored(added.first),
@@ -264,6 +324,7 @@ impl Draft<'_> {
                 added.attempts,
                 added.reason.as_str(),
                 self.now_seconds(),
+                added.log.map(number_of),
             ],
         )?;
         Ok(id)
@@ -295,6 +356,21 @@ impl Draft<'_> {
         Ok((rows, skipped.saturating_sub(in_front)))
     }
 
+    /// Names the log that the positions of dead letters are of, where only the node itself has known it.
+    pub fn name_log_of_dead_letters(&mut self, log: LogId) -> Result<(), OperationError> {
+        self.run("UPDATE dead_letter SET log = ?1 WHERE log IS NULL", [number_of(log)])?;
+        Ok(())
+    }
+
+    /// How many dead letters of a subscription have their events in another log than this one.
+    pub fn dead_letters_elsewhere(&mut self, subscription: SubscriptionId, log: LogId) -> Result<u64, OperationError> {
+        let counted = self.id(
+            "SELECT CAST(coalesce(sum(events), 0) AS BIGINT) FROM dead_letter WHERE subscription_id = ?1 AND log <> ?2",
+            [subscription.0, number_of(log)],
+        )?;
+        Ok(counted.unwrap_or_default().unsigned_abs())
+    }
+
     /// How many dead letters a subscription has, or all have.
     pub fn dead_letter_count(&mut self, subscription: Option<SubscriptionId>) -> Result<u64, OperationError> {
         let counted = self.id(
@@ -309,15 +385,21 @@ impl Draft<'_> {
         Ok(self.id("SELECT id FROM dead_letter WHERE subscription_id = ?1 ORDER BY id DESC LIMIT 1", [subscription.0])?)
     }
 
-    /// The first rows of a subscription's dead letters in the order of position, but none that is younger than `newest`.
+    /// The first rows of a subscription's dead letters whose events are in this log, in the order of position, but none that is
+    /// younger than `newest`.
     pub fn first_dead_letters(
         &mut self,
         subscription: SubscriptionId,
+        log: LogId,
         newest: i64,
         rows_max: u64,
     ) -> Result<Vec<DeadLetters>, OperationError> {
-        let sql = format!("SELECT {COLUMNS} FROM dead_letter WHERE subscription_id = ?1 AND id <= ?2 ORDER BY first_position, id LIMIT ?3");
-        self.rows(&sql, params![subscription.0, newest, i64::try_from(rows_max).unwrap_or(i64::MAX)], dead_letters)
+        let sql = format!(
+            "SELECT {COLUMNS} FROM dead_letter WHERE subscription_id = ?1 AND id <= ?2 AND (log IS NULL OR log = ?4)
+             ORDER BY first_position, id LIMIT ?3"
+        );
+        let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        self.rows(&sql, params![subscription.0, newest, rows_max, number_of(log)], dead_letters)
     }
 
     /// Notes how far a subscription's dead letters were replayed. Those that were refused once more come to a row of their own, or to

@@ -7,6 +7,7 @@
 
 pub mod batch;
 mod divergence;
+mod identity;
 mod keeper;
 mod next_file;
 mod reader;
@@ -34,6 +35,7 @@ use bodkin_broker::EventId;
 
 pub use self::{
     divergence::{NAMES_MAX, RecordName},
+    identity::{LogId, identity},
     reader::{Cursor, EventLogReader, LogState},
     record::{Origin, Record},
 };
@@ -76,6 +78,7 @@ const SEGMENTS_MAX: usize = 4096;
 #[derive(Debug)]
 struct Shared {
     directory: PathBuf,
+    identity: LogId,
     /// How far the log is written. The lock is held for a copy.
     written: Mutex<Written>,
     /// Behind the last record that is synced.
@@ -104,6 +107,8 @@ struct Written {
     file: u64,
     /// The bytes of this file that are the log's. Those beyond them are of a write that is under way or has failed.
     bytes: u64,
+    /// The newest record in front of the end that this run has appended and another log has, too.
+    shared: Option<RecordName>,
 }
 
 /// A sync that has failed.
@@ -124,6 +129,8 @@ pub struct EventLog {
     next: Position,
     /// Bytes of the tail's newer half that are in the file.
     written: usize,
+    /// The newest record that another log has, too.
+    shared_record: Option<RecordName>,
     file: Arc<File>,
     number: u64,
     /// Bytes of the file that are the log's, its header included.
@@ -152,12 +159,14 @@ impl EventLog {
         on_sync: OnSync,
     ) -> io::Result<(Self, EventLogReader)> {
         fs::create_dir_all(directory)?;
+        let identity = identity(directory)?;
         let mut segments = segment::list(directory)?;
         let end = segment::recover(directory, &mut segments, from, now_ns)?;
         let number = segments.last().expect("there is a file").number;
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
-            written: Mutex::new(Written { end: end.next, file: number, bytes: end.bytes }),
+            identity,
+            written: Mutex::new(Written { end: end.next, file: number, bytes: end.bytes, shared: None }),
             synced: AtomicU64::new(0),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
@@ -174,6 +183,7 @@ impl EventLog {
             tail: Tail::new(end.next),
             next: end.next,
             written: 0,
+            shared_record: None,
             file,
             number,
             file_bytes: end.bytes,
@@ -208,13 +218,9 @@ impl EventLog {
         position
     }
 
-    /// Goes on at this place if it is behind the end: what lies between is not kept here.
-    pub fn skip_to(&mut self, position: Position, now: Instant) {
-        if position > self.next {
-            self.write(now);
-            (self.next, self.tail, self.written) = (position, Tail::new(position), 0);
-            self.note_written();
-        }
+    /// Notes that another log has, or is to have, the record of this name, which was appended last.
+    pub fn is_shared(&mut self, name: RecordName) {
+        self.shared_record = Some(name);
     }
 
     /// Writes what was appended. A disk that takes nothing suspends the log: the records are skipped, counted and told, and
@@ -264,7 +270,7 @@ impl EventLog {
 
     /// Lets readers and keeper know how far the log is written.
     fn note_written(&self) {
-        *self.shared.lock_written() = Written { end: self.next, file: self.number, bytes: self.file_bytes };
+        *self.shared.lock_written() = Written { end: self.next, file: self.number, bytes: self.file_bytes, shared: self.shared_record };
     }
 
     fn begin_segment_if_due(&mut self) {
@@ -278,7 +284,7 @@ impl EventLog {
 
     /// Goes on in the file that was made ahead. If there is none yet, or it takes no header, nothing has changed.
     fn begin_segment(&mut self) -> io::Result<()> {
-        let (first, prior_ns) = (self.shared.written().end, self.written_ns);
+        let (Written { end: first, shared, .. }, prior_ns) = (self.shared.written(), self.written_ns);
         let mut next_file = self.shared.next_file.try_lock().map_err(|_| io::Error::other("the next file is being made"))?;
         let NextFile::Ahead { number, file } = &*next_file else { return Err(io::Error::other("there is no next file yet")) };
         let (number, file) = (*number, file.clone());
@@ -287,7 +293,7 @@ impl EventLog {
         *next_file = NextFile::Begun(Begun { number, file: file.clone(), first, prior_ns, former_bytes: self.file_bytes });
         drop(next_file);
         (self.file, self.number, self.file_bytes, self.is_spent) = (file, number, segment::HEADER_BYTES, false);
-        *self.shared.lock_written() = Written { end: first, file: number, bytes: segment::HEADER_BYTES };
+        *self.shared.lock_written() = Written { end: first, file: number, bytes: segment::HEADER_BYTES, shared };
         self.wake_keeper();
         Ok(())
     }

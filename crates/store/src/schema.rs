@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     accepted_event::MIGRATION,
     graph::MOVES_MIGRATION,
     graph::PREVIOUS_MIGRATION,
+    delivery::LOGS_MIGRATION,
 ];
 
 const SPINE: &str = "

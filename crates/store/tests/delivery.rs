@@ -14,12 +14,22 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::{
     Draft, Opened, OperationError, Store, StoreError,
-    delivery::{DeadLetters, DeliveriesAtStart, DeliveryRow, RefusedAgain, ReplayNoted, RowReplayed},
-    event_log::Position,
+    delivery::{DeadLetters, DeliveriesAtStart, DeliveryRow, Place, Present, RefusedAgain, ReplayNoted, RowReplayed},
+    event_log::{LogId, Position, RecordName},
 };
 
 const FIRST: SubscriptionId = SubscriptionId(1);
 const SECOND: SubscriptionId = SubscriptionId(2);
+const LOG: LogId = LogId(0x1234);
+const OTHER: LogId = LogId(0x4321);
+
+fn present(position: u64) -> Present {
+    Present { log: Some(LOG), position: Position(position), after: RecordName::of_none_at(position) }
+}
+
+fn place(cursor: u64) -> Place {
+    Place { cursor: Position(cursor), after: RecordName::of_none_at(cursor) }
+}
 
 struct Scene {
     opened: Opened,
@@ -98,6 +108,7 @@ fn letters(subscription: SubscriptionId, first: u64, last: u64, events: u64) -> 
     DeadLetters {
         id: 0,
         subscription,
+        log: Some(LOG),
         first: Position(first),
         last: Position(last),
         is_range: last > first,
@@ -114,20 +125,25 @@ fn places_pauses_and_counts_are_there_at_the_next_start() {
     let scene = Scene::new(directory.path());
     assert_eq!(scene.run(|draft| draft.deliveries_at_start()).unwrap(), DeliveriesAtStart::default());
     let gone = SubscriptionId(99);
-    scene.run(move |draft| draft.note_deliveries(Position(7), &[(FIRST, Some(Position(3))), (gone, Some(Position(1)))])).unwrap();
+    scene.run(move |draft| draft.note_deliveries(present(7), &[(FIRST, Some(place(3))), (gone, Some(place(1)))])).unwrap();
     assert!(scene.run(|draft| draft.pause_delivery(SECOND, true)).unwrap());
     assert!(!scene.run(move |draft| draft.pause_delivery(gone, true)).unwrap());
     scene.add(letters(SECOND, 10, 19, 6), 10);
     scene.add(letters(gone, 10, 19, 6), 10);
     let scene = scene.reopened(directory.path());
-    let row = |subscription, cursor: Option<u64>, paused| DeliveryRow { subscription, cursor: cursor.map(Position), paused };
+    let row = |subscription, cursor: Option<u64>, paused| {
+        let place = cursor.map(place);
+        DeliveryRow { subscription, cursor: place.map(|place| place.cursor), after: place.map(|place| place.after), paused }
+    };
     let expected = DeliveriesAtStart {
+        log: Some(LOG),
         present: Some(Position(7)),
+        after: Some(present(7).after),
         rows: vec![row(FIRST, Some(3), false), row(SECOND, None, true)],
         dead_letters: vec![(SECOND, 6)],
     };
     assert_eq!(scene.run(|draft| draft.deliveries_at_start()).unwrap(), expected);
-    scene.run(|draft| draft.note_deliveries(Position(9), &[(FIRST, None), (SECOND, Some(Position(8)))])).unwrap();
+    scene.run(|draft| draft.note_deliveries(present(9), &[(FIRST, None), (SECOND, Some(place(8)))])).unwrap();
     scene.run(|draft| draft.pause_delivery(SECOND, false)).unwrap();
     let rows = scene.run(|draft| draft.deliveries_at_start()).unwrap().rows;
     assert_eq!(rows, [row(SECOND, Some(8), false)], "who is in the present needs no row");
@@ -173,7 +189,7 @@ fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
     let noted = scene.note(&[(1, 15, 3), (2, 31, 1)], vec![refused(1, 0, letters(FIRST, 12, 12, 1))], 10);
     assert_eq!(noted, ReplayNoted { fewer: 3, surplus: vec![], refused_to: Some(3) });
     assert_eq!(scene.listed(None, 0, 100).0, [(12, 12, 1), (15, 19, 3)]);
-    let first_of = |newest: i64| scene.run(move |draft| draft.first_dead_letters(FIRST, newest, 10)).unwrap().len();
+    let first_of = |newest: i64| scene.run(move |draft| draft.first_dead_letters(FIRST, LOG, newest, 10)).unwrap().len();
     assert_eq!((first_of(1), first_of(3)), (1, 2), "what failed again is younger than the replay");
     assert_eq!(scene.run(|draft| draft.newest_dead_letters(FIRST)).unwrap(), Some(3));
     scene.add(letters(FIRST, 20, 29, 4), 10);
@@ -190,14 +206,33 @@ fn a_replay_shortens_what_is_left_and_keeps_what_failed_again() {
 fn every_position_that_is_known_is_in_front_of_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let scene = Scene::new(directory.path());
-    let end = || scene.run(|draft| draft.positions_end()).unwrap().0;
+    let end = || scene.run(|draft| draft.positions_end(Some(LOG))).unwrap().0;
     assert_eq!(end(), 0);
-    scene.run(|draft| draft.note_deliveries(Position(7), &[])).unwrap();
+    scene.run(|draft| draft.note_deliveries(present(7), &[])).unwrap();
     assert_eq!(end(), 7);
-    scene.run(|draft| draft.note_deliveries(Position(7), &[(FIRST, Some(Position(9)))])).unwrap();
+    scene.run(|draft| draft.note_deliveries(present(7), &[(FIRST, Some(place(9)))])).unwrap();
     assert_eq!(end(), 9);
     scene.add(letters(SECOND, 10, 19, 6), 10);
     assert_eq!(end(), 20);
+    assert_eq!(scene.run(|draft| draft.positions_end(Some(OTHER))).unwrap().0, 0, "those are of another log");
+    assert_eq!(scene.run(|draft| draft.positions_end(None)).unwrap().0, 20);
+}
+
+#[test]
+fn dead_letters_of_another_log_stay_until_it_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let scene = Scene::new(directory.path());
+    scene.add(letters(FIRST, 10, 19, 6), 10);
+    scene.add(DeadLetters { log: Some(OTHER), ..letters(FIRST, 20, 29, 4) }, 10);
+    assert_eq!(scene.listed(None, 0, 100).0, [(10, 19, 6), (20, 29, 4)], "a range of another log continues none");
+    let first_of = |log| scene.run(move |draft| draft.first_dead_letters(FIRST, log, 9, 10)).unwrap().len();
+    let elsewhere = |log| scene.run(move |draft| draft.dead_letters_elsewhere(FIRST, log)).unwrap();
+    assert_eq!((first_of(LOG), elsewhere(LOG), first_of(OTHER), elsewhere(OTHER)), (1, 4, 1, 6));
+    assert_eq!(scene.run(|draft| draft.dead_letter_count(Some(FIRST))).unwrap(), 10);
+    scene.add(DeadLetters { log: None, ..letters(FIRST, 30, 39, 1) }, 10);
+    assert_eq!((first_of(LOG), first_of(OTHER)), (2, 2), "of the node's own log, whichever it is");
+    scene.run(|draft| draft.name_log_of_dead_letters(LOG)).unwrap();
+    assert_eq!((first_of(LOG), first_of(OTHER)), (2, 1));
 }
 
 #[test]

@@ -45,8 +45,8 @@ pub fn promise(line: &Line, subscriber: Transport, has_failed_over: bool) -> Pro
         // The event is in the event logs of both nodes.
         (Transport::Stream, _) if terms.is_durable => Promise::Arrives,
         (Transport::Stream, _) => Promise::ArrivesOrReported,
-        // The position up to which a callback has received events is one of the former leader's event log.
-        (Transport::Callback, _) if !has_failed_over => Promise::Arrives,
+        // Only the former leader's event log has the other ones.
+        (Transport::Callback, _) if terms.is_durable || !has_failed_over => Promise::Arrives,
         _ => Promise::Nothing,
     }
 }

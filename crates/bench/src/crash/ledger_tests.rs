@@ -102,7 +102,7 @@ fn promises_depend_on_both_transports() {
     }
     assert_eq!(promise(&line(Transport::Dealer, None, true), Transport::Stream, false), Promise::Nothing);
     for (is_durable, has_failed_over, promised) in
-        [(true, true, Promise::Nothing), (true, false, Promise::Arrives), (false, false, Promise::Arrives), (false, true, Promise::Nothing)]
+        [(true, true, Promise::Arrives), (true, false, Promise::Arrives), (false, false, Promise::Arrives), (false, true, Promise::Nothing)]
     {
         assert_eq!(promise(&line(Transport::Http, Some(0), is_durable), Transport::Callback, has_failed_over), promised);
     }

@@ -1,6 +1,7 @@
 //! A reliable pair of real processes: who leads when one of them dies, stalls or is cut off, and what is there afterwards.
 
 mod c_node;
+mod callbacks;
 mod clients;
 mod duplicates;
 mod durable;

@@ -451,6 +451,9 @@ answer! {
         failed: u64,
         /// Dead letters that are left.
         remaining: u64,
+        /// Those of them whose events are in the event log of the other node of a pair, which delivers them again when it leads.
+        #[serde(default)]
+        elsewhere: u64,
     }
 }
 

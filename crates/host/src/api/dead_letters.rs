@@ -119,6 +119,7 @@ impl Api {
                         all.replayed += done.replayed;
                         all.failed += done.failed;
                         all.remaining += done.remaining;
+                        all.elsewhere += done.elsewhere;
                     }
                     Err(ReplayError::Paused(_) | ReplayError::Busy(_)) if !is_one => all.remaining += letters,
                     Err(error) => return Err(error),
@@ -145,7 +146,16 @@ fn read_page(
     source: &BacklogSource,
 ) -> io::Result<Vec<LetterView>> {
     let (mut letters, mut reader) = (Vec::new(), DeadLetterReader::default());
+    let own = source.log.identity();
     for row in rows {
+        if row.log.is_some_and(|log| log != own) {
+            // Other events are at these places of this log.
+            let passed = skipped.min(row.events);
+            skipped -= passed;
+            let shown = (row.events - passed).min(size - letters.len() as u64);
+            letters.extend((0..shown).map(|_| gone(row)));
+            continue;
+        }
         let Some(subscription) = snapshot.subscriptions().get(&row.subscription) else { continue };
         let mut hearing = Hearing::new(subscription, &source.store);
         let (mut rest, before) = (row.clone(), letters.len());

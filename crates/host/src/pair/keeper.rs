@@ -17,14 +17,14 @@ use bodkin_broker::{
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::{
-    event_log::{self, RecordName},
+    event_log::RecordName,
     following::{Report, TopicChange},
 };
 use mio::{Events, Interest, Poll, Token};
 
 use self::saved::Saved;
 use super::{
-    Follows, Given, Message, News, Preparation, Promoted, boot_time,
+    Follows, Message, News, Preparation, Promoted, boot_time,
     link::{Left, Link},
     utc_ahead_ns,
 };
@@ -391,18 +391,14 @@ impl Work {
         self.gives = false;
         self.close("this node leads");
         let Some(follows) = self.follows.take() else { return };
-        let Follows { following, store, shard, .. } = *follows;
+        let Follows { following, shard, .. } = *follows;
         following.promote(Box::new(move |committed| shard.post(inbox::Message::Pair(News::Committed(committed)))));
-        let log_from = store.read_now(|draft| draft.positions_end()).unwrap_or_else(|error| {
-            tracing::error!(%error, "where the leader's event log ends is not known: deliveries by push may repeat or skip events");
-            event_log::Position(0)
-        });
         let promoted = self.backup.is_in_sync().then(|| {
             let (backup, kept) = (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept));
             let asked = std::mem::take(&mut self.asked).into_iter().collect();
-            Promoted { backup, kept, asked, graphs: std::mem::take(&mut self.graphs) }
+            Box::new(Promoted { backup, kept, asked, graphs: std::mem::take(&mut self.graphs) })
         });
-        self.node.post(Message::Given(Box::new(Given { promoted, log_from })));
+        self.node.post(Message::Given(promoted));
         self.forget();
     }
 

@@ -14,7 +14,7 @@ use crate::{
 /// What the pair has to say to the shard.
 pub enum News {
     /// What this node has kept as a Backup: it is about to lead, and goes on with that.
-    Given(Box<Given>),
+    Given(Option<Box<Promoted>>),
     /// This node leads from now on, in this epoch; until when is in [`Leadership`](super::Leadership).
     Leads {
         /// Which one.
@@ -137,13 +137,4 @@ pub struct Promoted {
     pub asked: Vec<(Box<str>, Asker)>,
     /// The checkpoints of graphs, by name.
     pub graphs: BTreeMap<Box<str>, Vec<u8>>,
-}
-
-/// What the keeper gives away.
-#[derive(Debug)]
-pub struct Given {
-    /// `None`: it has not all of what the leader before had, and so nothing.
-    pub promoted: Option<Promoted>,
-    /// Where the event log has to go on: the database names places in that of the leader before.
-    pub log_from: Position,
 }

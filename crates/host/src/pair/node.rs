@@ -26,7 +26,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub use self::hand_over::{HandOverError, HandedOver};
 use self::{channel::Channel, greetings::Notices, hand_over::HandOver};
 use super::{
-    COPY_FILE, Duty, Given, Leadership, Message, News, PairConfig, PairError,
+    COPY_FILE, Duty, Leadership, Message, News, PairConfig, PairError, Promoted,
     beat::Beat,
     boot_time,
     identity::PairTerms,
@@ -353,7 +353,7 @@ impl PairThread {
     }
 
     /// The local cloud's database is its own to write: its shard goes on with what was kept, and leads if this node still does.
-    fn given(&mut self, given: Box<Given>) {
+    fn given(&mut self, given: Option<Box<Promoted>>) {
         self.cloud = Cloud::Leads;
         self.tell_shard(News::Given(given));
         if let Some(epoch) = self.leads {

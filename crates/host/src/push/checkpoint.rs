@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bodkin_arrowhead::record::SubscriptionId;
 use bodkin_store::{
     Store, StoreError,
-    event_log::{EventLogReader, Position},
+    delivery::{Place, Present},
+    event_log::{EventLogReader, LogId, Position, RecordName},
 };
 
 use super::delivery::{Deliveries, Delivery};
@@ -20,23 +21,46 @@ pub struct Checkpoint {
     log: EventLogReader,
     deliveries: Arc<Deliveries>,
     present: Option<Position>,
+    /// The newest record that the other node of a pair has, too, and a place that is not in front of it.
+    after: (Position, RecordName),
     /// Those that are elsewhere than the present. A delivery that began anew has a row to write, wherever the former one was.
-    away: BTreeMap<SubscriptionId, (Position, Arc<Delivery>)>,
+    away: BTreeMap<SubscriptionId, Away>,
     /// Whether this node of a pair leads; none without a pair.
     leadership: Option<Arc<Leadership>>,
+    /// As [`super::PushContext::log_of_pair`].
+    log_of_pair: Option<LogId>,
+}
+
+/// A delivery that is elsewhere than the present.
+struct Away {
+    place: Place,
+    /// A place that is not in front of the record that the place is after.
+    after_at: Position,
+    delivery: Arc<Delivery>,
 }
 
 impl Checkpoint {
-    /// Knows nothing yet, and so writes everything at first; `cursors` are the rows that are there.
-    pub fn new(store: Store, log: EventLogReader, deliveries: Arc<Deliveries>, cursors: BTreeMap<SubscriptionId, Position>) -> Self {
+    /// Knows nothing yet, and so writes everything at first; `places` are the rows that are there, `after` is what the present is after.
+    pub fn new(
+        store: Store,
+        log: EventLogReader,
+        deliveries: Arc<Deliveries>,
+        after: RecordName,
+        places: BTreeMap<SubscriptionId, Place>,
+    ) -> Self {
         let all = deliveries.all();
-        let away = cursors.into_iter().filter_map(|(id, cursor)| Some((id, (cursor, all.get(&id)?.clone())))).collect();
-        Self { store, log, deliveries, present: None, away, leadership: None }
+        let away = |(id, place): (SubscriptionId, Place)| {
+            let delivery = all.get(&id)?.clone();
+            Some((id, Away { place, after_at: Position(0), delivery }))
+        };
+        let away = places.into_iter().filter_map(away).collect();
+        Self { store, log, deliveries, present: None, after: (Position(0), after), away, leadership: None, log_of_pair: None }
     }
 
     /// Expects refused writes after this node of a pair has ceased to lead.
     pub fn led_by(self, leadership: Option<Arc<Leadership>>) -> Self {
-        Self { leadership, ..self }
+        let log_of_pair = leadership.is_some().then(|| self.log.identity());
+        Self { leadership, log_of_pair, ..self }
     }
 
     /// Runs until it is told to end; then writes a last time.
@@ -67,24 +91,34 @@ impl Checkpoint {
     /// Writes what has changed: the present, and those that are elsewhere.
     async fn write(&mut self) -> Result<(), StoreError> {
         // Read first: what was accepted in front of it has been handed over, and shows in the deliveries.
-        let present = self.log.end();
+        let (present, shared) = self.log.end_and_shared();
+        let after = shared.map_or(self.after, |name| (present, name));
         let mut away = BTreeMap::new();
         for (id, delivery) in self.deliveries.all().iter() {
             if let Some(cursor) = delivery.cursor().filter(|_| !delivery.is_at_present()) {
-                away.insert(*id, (cursor, delivery.clone()));
+                let (after_at, after) = self.after_of(id, delivery);
+                away.insert(*id, Away { place: Place { cursor, after }, after_at, delivery: delivery.clone() });
             }
         }
-        let is_known = |id: &SubscriptionId, cursor: Position, of: &Arc<Delivery>| {
-            self.away.get(id).is_some_and(|(known, former)| *known == cursor && Arc::ptr_eq(former, of))
+        let is_known = |id: &SubscriptionId, now: &Away| {
+            self.away.get(id).is_some_and(|known| known.place == now.place && Arc::ptr_eq(&known.delivery, &now.delivery))
         };
         let back = self.away.keys().filter(|id| !away.contains_key(id)).map(|id| (*id, None));
-        let moved = away.iter().filter(|(id, (cursor, of))| !is_known(id, *cursor, of)).map(|(id, (cursor, _))| (*id, Some(*cursor)));
+        let moved = away.iter().filter(|(id, now)| !is_known(id, now)).map(|(id, now)| (*id, Some(now.place)));
         let places: Vec<_> = back.chain(moved).collect();
         if places.is_empty() && self.present == Some(present) {
             return Ok(());
         }
-        self.store.write(move |draft| draft.note_deliveries(present, &places), |_, ()| ()).await?;
-        (self.present, self.away) = (Some(present), away);
+        let noted = Present { log: self.log_of_pair, position: present, after: after.1 };
+        self.store.write(move |draft| draft.note_deliveries(noted, &places), |_, ()| ()).await?;
+        (self.present, self.after, self.away) = (Some(present), after, away);
         Ok(())
+    }
+
+    /// The newest record that is known to be done with for a delivery: the last one of its own, or what it was after when it was known last.
+    fn after_of(&self, id: &SubscriptionId, delivery: &Arc<Delivery>) -> (Position, RecordName) {
+        let known = self.away.get(id).filter(|known| Arc::ptr_eq(&known.delivery, delivery));
+        let known = known.map_or(self.after, |known| (known.after_at, known.place.after));
+        delivery.finished().filter(|(position, _)| *position >= known.0).unwrap_or(known)
     }
 }

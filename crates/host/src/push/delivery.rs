@@ -15,7 +15,7 @@ use bodkin_broker::Circuit;
 use bodkin_store::{
     Store, StoreError,
     delivery::DeliveriesAtStart,
-    event_log::{EventLogReader, Position},
+    event_log::{EventLogReader, Position, RecordName},
 };
 use imbl::OrdMap;
 use tokio::sync::watch;
@@ -61,6 +61,8 @@ impl State {
 pub struct Delivery {
     /// Everything in front of it is delivered or dead.
     cursor: AtomicU64,
+    /// The last event that is done with, and its place.
+    finished: Mutex<Option<(Position, RecordName)>>,
     /// Behind the last event that the shard has handed over.
     handed: AtomicU64,
     /// Whether the shard hands events over.
@@ -113,6 +115,7 @@ impl Delivery {
     fn new(cursor: u64, paused: watch::Sender<bool>) -> Self {
         Self {
             cursor: AtomicU64::new(cursor),
+            finished: Mutex::default(),
             handed: AtomicU64::new(0),
             is_live: AtomicBool::new(false),
             queued: AtomicU64::new(0),
@@ -140,6 +143,22 @@ impl Delivery {
     /// Everything in front of `cursor` is done with.
     pub fn move_to(&self, cursor: Position) {
         self.cursor.store(cursor.0, Release);
+    }
+
+    /// Everything up to this event is done with.
+    pub fn finish(&self, position: Position, name: RecordName) {
+        *self.lock_finished() = Some((position, name));
+        self.move_to(Position(position.0 + 1));
+    }
+
+    /// The last event that is done with, and its place; `None` while none is.
+    pub fn finished(&self) -> Option<(Position, RecordName)> {
+        *self.lock_finished()
+    }
+
+    fn lock_finished(&self) -> std::sync::MutexGuard<'_, Option<(Position, RecordName)>> {
+        // An assignment leaves it whole wherever it is interrupted.
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the shard has handed the event at `position` over.
@@ -245,8 +264,8 @@ pub struct Deliveries {
 }
 
 impl Deliveries {
-    /// Those of the subscriptions in the snapshot as the last run left them. What a machine's fall has taken of the log is
-    /// no place to be. Reads the log, and so blocks.
+    /// Those of the subscriptions in the snapshot as the last run left them, by positions of this log. What a machine's fall has taken
+    /// of the log is no place to be. Reads the log, and so blocks.
     pub fn restore(start: &DeliveriesAtStart, snapshot: &Snapshot, log: Option<&EventLogReader>) -> io::Result<Self> {
         let end = log.map_or(Position(0), EventLogReader::end);
         let present = start.present.unwrap_or(end).min(end);
@@ -344,6 +363,24 @@ impl Deliveries {
     pub fn all(&self) -> Arc<OrdMap<SubscriptionId, Arc<Delivery>>> {
         self.all.load_full()
     }
+}
+
+/// Returns where deliveries are in this log that another log's positions are known of: that of the leader before. Records that both logs
+/// have tell it. Reads the log, and so blocks.
+///
+/// # Errors
+/// Returns an error if the log cannot be read.
+pub fn by_positions_of(log: &EventLogReader, mut start: DeliveriesAtStart) -> io::Result<DeliveriesAtStart> {
+    let end = log.end();
+    let names: BTreeSet<RecordName> = start.rows.iter().filter_map(|row| row.after).chain(start.after).collect();
+    let places = log.places_after(&names)?;
+    let place = |after: Option<RecordName>| after.map_or(end, |name| places[&name]);
+    start.present = Some(place(start.after));
+    for row in &mut start.rows {
+        row.cursor = row.cursor.map(|_| place(row.after.or(start.after)));
+    }
+    start.log = Some(log.identity());
+    Ok(start)
 }
 
 /// The topics that have events behind the present that was noted last; `None` if there is too much to look through.

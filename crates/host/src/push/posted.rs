@@ -87,6 +87,7 @@ mod tests {
         DeadLetters {
             id,
             subscription: SubscriptionId(1),
+            log: None,
             first: Position(first),
             last: Position(last),
             is_range: last > first,

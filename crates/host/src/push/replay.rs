@@ -44,6 +44,8 @@ pub struct Replayed {
     pub failed: u64,
     /// Dead letters that are left.
     pub remaining: u64,
+    /// Those of them whose events are in the event log of the other node of a pair, which delivers them again when it leads.
+    pub elsewhere: u64,
 }
 
 /// Why a replay was not begun, or could not go on.
@@ -79,8 +81,10 @@ pub async fn replay(subscription: Arc<Subscription>, context: PushContext, sourc
     let ended = replay.run().await;
     replay.delivery.is_replaying.store(false, Release);
     ended?;
-    let left = replay.context.store.write(move |draft| draft.dead_letter_count(Some(id)), |_, count| count).await?;
-    Ok(Replayed { remaining: left, ..replay.done })
+    let log = replay.source.log.identity();
+    let count = move |draft: &mut Draft<'_>| Ok((draft.dead_letter_count(Some(id))?, draft.dead_letters_elsewhere(id, log)?));
+    let (remaining, elsewhere) = replay.context.store.write(count, |_, counted| counted).await?;
+    Ok(Replayed { remaining, elsewhere, ..replay.done })
 }
 
 struct Replay {
@@ -108,7 +112,8 @@ impl Replay {
         while self.take_subscription() {
             // In front of the rows: letters that are removed from now on are noticed.
             self.removals = self.delivery.removals.load(Acquire);
-            let read = move |draft: &mut Draft<'_>| draft.first_dead_letters(id, newest, ROWS);
+            let log = self.source.log.identity();
+            let read = move |draft: &mut Draft<'_>| draft.first_dead_letters(id, log, newest, ROWS);
             let rows = self.context.store.write(read, |_, rows| rows).await?;
             if rows.is_empty() {
                 return Ok(());

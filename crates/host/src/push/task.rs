@@ -10,7 +10,7 @@ use std::{
 
 use bodkin_arrowhead::record::Subscription;
 use bodkin_broker::{Circuit, Delivery as Attempts, Instant, Outcome, SubscriptionKey, Verdict};
-use bodkin_store::event_log::Position;
+use bodkin_store::event_log::{Position, RecordName};
 use tokio::{
     select,
     sync::{mpsc, oneshot, watch},
@@ -280,7 +280,7 @@ impl Pusher {
     /// Is done with an event.
     fn finish(&mut self, head: &mut Head) {
         if let Some(position) = head.event.position {
-            self.seat.delivery.move_to(Position(position.0 + 1));
+            self.seat.delivery.finish(position, RecordName { time_ns: head.event.accepted_ns, id: head.event.id });
         }
         self.release_head(head);
     }

@@ -2,8 +2,13 @@
 
 use std::{io, net::SocketAddr, sync::Arc};
 
-use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem, dns_sd::place};
-use bodkin_store::{Store, StoreError, event_log::EventLogReader, leader::LeaderPlace};
+use bodkin_arrowhead::{cloud::OwnCloud, core_service::CoreSystem, dns_sd::place, record::SubscriptionId};
+use bodkin_store::{
+    Draft, Store, StoreError,
+    delivery::{DeliveriesAtStart, DeliveryRow, Place, Present},
+    event_log::{EventLogReader, RecordName},
+    leader::LeaderPlace,
+};
 use tokio::{sync::oneshot, task::JoinHandle as Task};
 
 use super::{Port, Server, StartError, open, parts::Parts};
@@ -21,7 +26,10 @@ use crate::{
     log_book::LogBook,
     own_services,
     pair::Leadership,
-    push::{checkpoint::Checkpoint, delivery::Deliveries},
+    push::{
+        checkpoint::Checkpoint,
+        delivery::{Deliveries, by_positions_of},
+    },
     quality::QualityMonitor,
     security::{Security, SecurityConfig, Trust},
     token::TokenIssuer,
@@ -299,20 +307,42 @@ async fn restore_deliveries(
     deliveries: &Arc<Deliveries>,
     leadership: Option<Arc<Leadership>>,
 ) -> Result<Option<(oneshot::Sender<()>, Task<()>)>, StartError> {
-    let start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
-    if let (None, Some(log)) = (start.present, log) {
+    let mut start = store.write(|draft| draft.deliveries_at_start(), |_, start| start).await?;
+    // A cloud that has accepted no durable event yet, and one of an earlier release, begins here.
+    let after = start.after.unwrap_or_else(|| RecordName::of_none_at(control::now().unix_nanos()));
+    if let Some(log) = log {
+        if start.log.is_some_and(|of| of != log.identity()) {
+            tracing::info!(
+                "another event log was read before, that of the former leader: deliveries by push go on with the durable events that both logs have. \
+                 Events of other types that were not delivered are lost"
+            );
+            let log = log.clone();
+            start = tokio::task::spawn_blocking(move || by_positions_of(&log, start)).await.map_err(io::Error::other)??;
+        }
         // Who is killed before the first checkpoint must not lose what was not delivered yet.
-        let present = log.end();
-        store.write(move |draft| draft.note_deliveries(present, &[]), |_, ()| ()).await?;
+        let log_of_pair = leadership.as_ref().map(|_| log.identity());
+        let present = Present { log: log_of_pair, position: start.present.unwrap_or_else(|| log.end()), after };
+        let places: Vec<_> = places(&start, after).map(|(id, place)| (id, Some(place))).collect();
+        let note = move |draft: &mut Draft<'_>| {
+            log_of_pair.map_or(Ok(()), |log| draft.name_log_of_dead_letters(log))?;
+            draft.note_deliveries(present, &places)
+        };
+        store.write(note, |_, ()| ()).await?;
     }
-    let cursors = start.rows.iter().filter_map(|row| Some((row.subscription, row.cursor?))).collect();
+    let known = places(&start, after).collect();
     let (snapshot, reader) = (Arc::clone(&store.snapshot()), log.cloned());
     let restored = tokio::task::spawn_blocking(move || Deliveries::restore(&start, &snapshot, reader.as_ref()));
     deliveries.take_over(&restored.await.map_err(io::Error::other)??);
     let checkpoint = log.map(|log| {
         let (end, ending) = oneshot::channel();
-        let checkpoint = Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), cursors).led_by(leadership);
+        let checkpoint = Checkpoint::new(store.clone(), log.clone(), deliveries.clone(), after, known).led_by(leadership);
         (end, tokio::spawn(checkpoint.run(ending)))
     });
     Ok(checkpoint)
+}
+
+/// Where those are that have a place of their own.
+fn places(start: &DeliveriesAtStart, after: RecordName) -> impl Iterator<Item = (SubscriptionId, Place)> {
+    let place = move |row: &DeliveryRow| Some((row.subscription, Place { cursor: row.cursor?, after: row.after.unwrap_or(after) }));
+    start.rows.iter().filter_map(place)
 }

@@ -11,7 +11,7 @@ use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_store::{
     Store,
     audit::AuditThread,
-    event_log::{EventLog, EventLogReader, Position},
+    event_log::{self, EventLog, EventLogReader},
 };
 use tokio::sync::{Semaphore, mpsc};
 
@@ -127,8 +127,7 @@ impl Parts {
         let (traces, exporter) = elsewhere::traces(config, trust.as_deref());
         let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations, traces.clone())?.map(Arc::new);
         let gateway = elsewhere::gateway(config, security.as_ref(), &destinations)?.map(Arc::new);
-        let from = store.read(|draft| draft.positions_end()).await?;
-        let (log, reader) = open_event_log(config, from, &inbox)?.unzip();
+        let (log, reader) = open_event_log(config, store, &inbox).await?.unzip();
         let fleet = elsewhere::fleet(config, reader.as_ref())?;
         let (node_events, crossing) = elsewhere::node_events(config, store, reader.as_ref(), &inbox)?.unzip();
         if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &reader) {
@@ -147,6 +146,7 @@ impl Parts {
             security: security.clone(),
             gatekeeper: gatekeeper.clone(),
             backlog: reader.clone().map(|log| BacklogSource::new(store.clone(), log)),
+            log_of_pair: reader.as_ref().filter(|_| config.pair.is_some()).map(EventLogReader::identity),
             deliveries: Arc::default(),
             started: Instant::now(),
             traces: traces.clone(),
@@ -297,11 +297,14 @@ impl Parts {
 }
 
 /// Opens the event log of the one shard; its keeper tells the shard what is synced.
-fn open_event_log(config: &HostConfig, from: Position, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
+async fn open_event_log(config: &HostConfig, store: &Store, inbox: &Arc<Inbox>) -> Result<Option<(EventLog, EventLogReader)>, StartError> {
     let Some(limits) = config.event_log else { return Ok(None) };
     let directory = config.data.join("events").join("shard-0");
+    let failed = |error| StartError::EventLog { directory: directory.clone(), error };
+    let log_of_pair = config.pair.as_ref().map(|_| event_log::identity(&directory)).transpose().map_err(failed)?;
+    // Whoever knows a position of a log that was moved away must not take another event for that one.
+    let from = store.read(move |draft| draft.positions_end(log_of_pair)).await?;
     let inbox = inbox.clone();
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));
-    let opened = EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync);
-    opened.map(Some).map_err(|error| StartError::EventLog { directory, error })
+    EventLog::open(&directory, limits, from, control::now().unix_nanos(), on_sync).map(Some).map_err(failed)
 }

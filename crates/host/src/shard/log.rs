@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
-use bodkin_store::event_log::{Origin, Position, Record, batch};
+use bodkin_store::event_log::{Origin, Position, Record, RecordName, batch};
 
 use super::{Shard, connection::Phase, from_fleet::FleetMessage, zmtp::LinkKey};
 use crate::{
@@ -59,12 +59,15 @@ impl Unsynced {
 impl Shard {
     /// Puts an accepted event into the log; the topic is the one that was just authorised.
     pub(super) fn append(&mut self, event: EventId, publication: &Publication<'_>) -> Option<Position> {
-        let is_copied = self.primary.is_some() && self.is_durable();
+        let is_durable = self.is_durable();
         let log = self.log.as_mut()?;
         let json = std::str::from_utf8(self.frames.json(publication)).expect("JSON is UTF-8");
         let (time_ns, topic) = (self.clock.utc.unix_nanos(), &*self.scratch.event_type);
         let position = log.append(time_ns, event, topic, json, self.clock.now);
-        if is_copied {
+        if is_durable {
+            log.is_shared(RecordName { time_ns, id: event });
+        }
+        if is_durable && self.primary.is_some() {
             self.unsynced.copy(&Record { position, time_ns, id: event, topic, event: json, origin: None });
         }
         Some(position)
@@ -98,6 +101,7 @@ impl Shard {
             (Some(log), Ok(records)) => {
                 for record in records {
                     log.append(record.time_ns, record.id, record.topic, record.event, self.clock.now);
+                    log.is_shared(RecordName::of(&record));
                 }
                 self.unsynced.tickets.push_back((log.next_position(), ticket));
                 Ok(())

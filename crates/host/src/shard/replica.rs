@@ -16,7 +16,7 @@ use mio::{Interest, Token, event::Event as Readiness};
 
 use super::{Shard, Waiting, failover::Failover, not_taken::NotTaken, zmtp::Turn};
 use crate::pair::{
-    Given, News, Promoted, RequiredSubscriber, boot_time,
+    News, Promoted, RequiredSubscriber, boot_time,
     primary::{Change, NOT_KNOWN, Primary, TooFar},
 };
 use crate::topics::RealTimeTopic;
@@ -48,17 +48,10 @@ impl Shard {
         let now = self.clock.broker();
         let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself has no pair") };
         match news {
-            News::Given(given) => {
-                let Given { promoted, log_from } = *given;
-                // The database names places in the log of the leader before.
-                self.log.iter_mut().for_each(|log| log.skip_to(log_from, self.clock.now));
-                match promoted {
-                    Some(promoted) => self.go_on_with(promoted),
-                    None => {
-                        self.broker.take_over_nothing();
-                        self.await_nobody();
-                    }
-                }
+            News::Given(Some(promoted)) => self.go_on_with(*promoted),
+            News::Given(None) => {
+                self.broker.take_over_nothing();
+                self.await_nobody();
             }
             News::Leads { epoch } => {
                 let begun = std::time::Instant::now();

@@ -89,7 +89,7 @@ impl Column for String {
     }
 }
 
-impl Column for [u8; 32] {
+impl<const BYTES: usize> Column for [u8; BYTES] {
     fn of(row: &Row, column: usize) -> DatabaseResult<Self> {
         let bytes: &[u8] = present(row, column)?;
         bytes.try_into().map_err(|error| DatabaseError::column(column, error))

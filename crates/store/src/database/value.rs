@@ -96,8 +96,8 @@ impl From<String> for Value<'_> {
     }
 }
 
-impl From<[u8; 32]> for Value<'_> {
-    fn from(value: [u8; 32]) -> Self {
+impl<const BYTES: usize> From<[u8; BYTES]> for Value<'_> {
+    fn from(value: [u8; BYTES]) -> Self {
         Self::Bytes(value.into())
     }
 }

@@ -5,11 +5,11 @@
 //! common is in one log only: at the node that leads what it has accepted alone, at the other one what it had not answered when it stopped leading.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
 };
 
-use bodkin_broker::EventId;
+use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId};
 
 use super::{Position, reader::EventLogReader, record::Record};
 
@@ -27,9 +27,40 @@ pub struct RecordName {
 }
 
 impl RecordName {
+    /// Bytes of a name.
+    pub const BYTES: usize = 5 * 8;
+
     /// That of a record.
     pub fn of(record: &Record<'_>) -> Self {
         Self { time_ns: record.time_ns, id: record.id }
+    }
+
+    /// Returns a name that no record has, for the place in a log where events of this time begin.
+    pub fn of_none_at(time_ns: u64) -> Self {
+        let id = EventId { publisher: PublisherId(0), incarnation: Incarnation(0), topic: TopicId(0), sequence: Sequence(0) };
+        Self { time_ns, id }
+    }
+
+    /// Returns the name as bytes: five numbers, the lowest byte first.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let EventId { publisher, incarnation, topic, sequence } = self.id;
+        let mut bytes = [0; Self::BYTES];
+        for (place, number) in bytes.chunks_exact_mut(8).zip([self.time_ns, publisher.0, incarnation.0, topic.0, sequence.0]) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`Self::to_bytes`] gives.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let number = |at: usize| u64::from_le_bytes(bytes[at * 8..at * 8 + 8].try_into().expect("eight bytes"));
+        let id = EventId {
+            publisher: PublisherId(number(1)),
+            incarnation: Incarnation(number(2)),
+            topic: TopicId(number(3)),
+            sequence: Sequence(number(4)),
+        };
+        Self { time_ns: number(0), id }
     }
 }
 
@@ -78,6 +109,35 @@ impl EventLogReader {
             }
         }
         Ok(None)
+    }
+
+    /// Returns where what follows these records begins in this log. Of a record that is not here (any more), it is where events of its
+    /// time or later begin. Files are searched from the newest one back to the oldest time that is asked for. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read.
+    pub fn places_after(&self, names: &BTreeSet<RecordName>) -> io::Result<BTreeMap<RecordName, Position>> {
+        let mut missing = names.clone();
+        let mut places = BTreeMap::new();
+        for stretch in self.stretches(self.end()) {
+            // They are in the order of their times.
+            let Some(oldest) = missing.first() else { break };
+            let is_last = stretch.prior_ns < oldest.time_ns;
+            let mut cursor = self.cursor(stretch.first);
+            while let Some(record) = cursor.read_before(stretch.until)? {
+                let name = RecordName::of(&record);
+                if missing.remove(&name) {
+                    places.insert(name, Position(record.position.0 + 1));
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        for name in missing {
+            places.insert(name, self.since(name.time_ns)?);
+        }
+        Ok(places)
     }
 
     /// The first record of these topics, in front of `until`, that a log lacks whose newest records have these names; `None`: it has all of them. One that has nothing in

@@ -10,7 +10,7 @@ use std::{
 use bodkin_broker::EventId;
 
 use super::{
-    Position, Shared, Written,
+    LogId, Position, RecordName, Shared, Written,
     record::{self, Frame, Record, frame},
     segment::{self, HEADER_BYTES, Segment},
 };
@@ -32,6 +32,8 @@ pub(super) struct Stretch {
     pub first: Position,
     /// Behind the last one that is asked for.
     pub until: Position,
+    /// The largest time of an event in front of it, in nanoseconds since 1970.
+    pub prior_ns: u64,
 }
 
 /// What the log holds, for those who watch.
@@ -63,6 +65,17 @@ impl EventLogReader {
     /// Behind the last record that was written.
     pub fn end(&self) -> Position {
         self.shared.written().end
+    }
+
+    /// Which log it is.
+    pub fn identity(&self) -> LogId {
+        self.shared.identity
+    }
+
+    /// Behind the last record that was written, and the newest record in front of it that this run has appended and another log has, too.
+    pub fn end_and_shared(&self) -> (Position, Option<RecordName>) {
+        let written = self.shared.written();
+        (written.end, written.shared)
     }
 
     /// Where the newest files begin, so many of them or all that there are.
@@ -113,8 +126,8 @@ impl EventLogReader {
     pub(super) fn stretches(&self, mut until: Position) -> impl Iterator<Item = Stretch> {
         let segments = self.shared.segments.load_full();
         (0..segments.len()).rev().map(move |index| {
-            let Segment { number, first, .. } = segments[index];
-            let stretch = Stretch { file: number, first, until };
+            let Segment { number, first, prior_ns, .. } = segments[index];
+            let stretch = Stretch { file: number, first, until, prior_ns };
             until = until.min(first);
             stretch
         })

@@ -45,7 +45,13 @@ pub async fn run(monitor: &Monitor, command: DeadCommand, printer: Printer) -> a
         }
         DeadCommand::Replay(which) => {
             let done = monitor.replay_dead_letters(which.subscription).await?;
-            let sentence = format!("{} were taken, {} failed again, {} are left", done.replayed, done.failed, done.remaining);
+            let mut sentence = format!("{} were taken, {} failed again, {} are left", done.replayed, done.failed, done.remaining);
+            if done.elsewhere > 0 {
+                sentence += &format!(
+                    "; the events of {} are in the event log of the other node of the pair: hand the lead over to it (bodkin pair hand-over) and try again",
+                    done.elsewhere
+                );
+            }
             printer.done(&done, &sentence)?;
             return Ok(if done.remaining == 0 { DONE } else { FAILED });
         }

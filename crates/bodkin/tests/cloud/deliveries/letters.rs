@@ -40,7 +40,7 @@ fn a_letter_whose_rule_is_gone_is_not_sent() {
     scene.wait_for("deadLetters", 1);
     let (subscriber, publisher, definition) = scene.forbid();
     listener.answer_with(200, "");
-    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(scene.delivery()["lost"], 1);
     scene.cloud.allow(subscriber, publisher, definition, &[INSECURE_JSON_ID]);
     scene.publish(1..2);
@@ -54,7 +54,7 @@ fn a_letter_that_does_not_pass_the_present_filter_is_not_sent() {
     scene.wait_for("deadLetters", 3);
     listener.answer_with(200, "");
     scene.cloud.subscribe(&with(scene.subscription(), "/minSeverity", "Warning"));
-    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(listener.count(), 3);
 }
 
@@ -68,13 +68,13 @@ fn a_backlog_that_is_refused_in_a_replay_stays_one_row() {
     listener.wait_for_payload("99");
     scene.wait_for("state", "live");
     listener.answer_with(400, "");
-    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 99, "remaining": 99}));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 99, "remaining": 99, "elsewhere": 0}));
     let letters = scene.dead_letters();
     let rows: BTreeSet<i64> = list(&letters, "/data").iter().map(|letter| number(letter, "/id")).collect();
     assert_eq!((texts(list(&letters, "/data"), "/event/payload"), rows.len()), (numbers(0..99), 1));
     assert_eq!(scene.delivery()["deadLetters"], 99);
     listener.answer_with(200, "");
-    assert_eq!(scene.replay(), json!({"replayed": 99, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.replay(), json!({"replayed": 99, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(scene.delivery()["deadLetters"], 0);
 }
 
@@ -94,7 +94,7 @@ fn a_letter_whose_event_is_gone_with_the_log_is_not_another_event() {
     scene.cloud.publish(&event("other", system("publisher", 1), "not for the subscriber"));
     scene.publish(2..3);
     listener.wait_for_payload("2");
-    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.replay(), json!({"replayed": 0, "failed": 0, "remaining": 0, "elsewhere": 0}));
     let told = scene.wait_for("deadLetters", 0);
     assert_eq!(told["lost"], 2, "{told}");
     assert_eq!(listener.payloads(), numbers(0..3));

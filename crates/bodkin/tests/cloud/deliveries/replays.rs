@@ -53,7 +53,7 @@ fn a_replay_ends_with_its_subscription() {
     let port = replaying.scene.port;
     let unsubscribe = format!("/eventhandler/unsubscribe?event_type=hot&system_name=subscriber&address=127.0.0.1&port={port}");
     replaying.scene.cloud.delete(&unsubscribe).expect_status(200);
-    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0}));
+    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(replaying.heard(), [0, 99], "nothing but what was under way");
 }
 
@@ -83,7 +83,7 @@ fn a_replay_ends_with_its_letters() {
     let mut replaying = Replaying::begin();
     let removed = replaying.scene.cloud.delete(DEAD_LETTERS).expect_status(200).json();
     assert_eq!(removed, json!({"removed": 99}));
-    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0}));
+    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(replaying.heard(), [0, 99], "nothing but what was under way");
     replaying.scene.wait_for("deadLetters", 0);
 }
@@ -102,7 +102,7 @@ fn a_replay_goes_on_where_its_subscription_wants_it_now() {
     let mut replaying = Replaying::begin();
     let elsewhere = with(replaying.scene.subscription(), "/notifyUri", "/elsewhere");
     replaying.scene.cloud.subscribe(&elsewhere);
-    assert_eq!(replaying.end(), json!({"replayed": 99, "failed": 0, "remaining": 0}));
+    assert_eq!(replaying.end(), json!({"replayed": 99, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(replaying.heard(), (0..100).collect::<Vec<_>>());
     let there = replaying.listener.notifications().iter().filter(|one| one.target == "/elsewhere").count();
     assert_eq!(there, 98);
@@ -112,7 +112,7 @@ fn a_replay_goes_on_where_its_subscription_wants_it_now() {
 fn a_replay_sends_nothing_more_once_the_rule_is_gone() {
     let mut replaying = Replaying::begin();
     replaying.scene.forbid();
-    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0}));
+    assert_eq!(replaying.end(), json!({"replayed": 1, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(replaying.heard(), [0, 99], "nothing but what was under way");
     assert_eq!(number(&replaying.scene.delivery(), "/lost"), 98);
 }

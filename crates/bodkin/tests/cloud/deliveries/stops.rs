@@ -52,6 +52,6 @@ fn a_stop_doubles_nothing_of_a_replay() {
     listener.wait_for_payload("9");
     stop_while_it_waits(scene.cloud, &listener);
     let scene = Scene { cloud: Launch::new().data(place.path()).flags(QUICK).start(), port };
-    assert_eq!(scene.replay(), json!({"replayed": 8, "failed": 0, "remaining": 0}));
+    assert_eq!(scene.replay(), json!({"replayed": 8, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(listener.payloads()[2..], numbers(1..9));
 }

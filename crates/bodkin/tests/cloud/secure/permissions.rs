@@ -92,7 +92,7 @@ fn the_operator_sees_what_was_not_taken_and_not_what_was_in_it() {
     // It is delivered again all the same: its subscriber may hear it.
     inbox.answer_with(200, "");
     let replayed = sysop.expect(&secure.cloud, "POST", "/api/v1/dead-letters/replay", Some(&json!({})), 200).json();
-    assert_eq!(replayed, json!({"replayed": 1, "failed": 0, "remaining": 0}));
+    assert_eq!(replayed, json!({"replayed": 1, "failed": 0, "remaining": 0, "elsewhere": 0}));
     assert_eq!(inbox.payloads().last().map(String::as_str), Some("swordfish"));
 }
 

@@ -90,8 +90,7 @@ impl Scene {
         let reports = keeper.inbox().clone();
         let reporter = Box::new(move |report| reports.post(KeeperMessage::Report(report)));
         let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
-        let store = opened.store.clone();
-        keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, store, topics, topics_max: 10, shard: shard.clone() })));
+        keeper.tell(KeeperMessage::Attached(Box::new(Follows { following, topics, topics_max: 10, shard: shard.clone() })));
         let (leader, link) = connection(protocol);
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
         keeper.tell(KeeperMessage::Logged { serial: 1, newest: Vec::new() });
@@ -276,7 +275,7 @@ fn what_a_leader_gives_is_acknowledged_when_it_is_safe_and_given_away_as_it_is()
     scene.say(&[replica(13, 1, 3, &events[3])]);
     scene.keeper.tell(KeeperMessage::Give);
     let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-    let Promoted { backup, kept, asked, graphs } = given.promoted.expect("it has everything");
+    let Promoted { backup, kept, asked, graphs } = *given.expect("it has everything");
     assert_eq!(backup.kept(), 3);
     assert_eq!(graphs, [("press".into(), b"newest".to_vec())].into());
     assert_eq!(asked.iter().map(|(topic, _)| &**topic).collect::<Vec<_>>(), ["HOT"]);
@@ -319,7 +318,7 @@ fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
         assert_eq!(scene.told(|message| if let Message::ChannelEnded { serial } = message { Some(serial) } else { None }), 1, "{frames:?}");
         scene.keeper.tell(KeeperMessage::Give);
         let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
-        assert!(given.promoted.is_none(), "{frames:?}");
+        assert!(given.is_none(), "{frames:?}");
     }
 }
 

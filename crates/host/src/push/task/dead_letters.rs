@@ -23,6 +23,7 @@ impl Pusher {
         self.add_dead_letters(DeadLetters {
             id: 0,
             subscription: self.seat.subscription.id,
+            log: self.context.log_of_pair,
             first: position,
             last: position,
             is_range: false,
@@ -64,6 +65,7 @@ impl Pusher {
         self.add_dead_letters(DeadLetters {
             id: 0,
             subscription: self.seat.subscription.id,
+            log: self.context.log_of_pair,
             first,
             last: Position(last.0 - 1),
             is_range: true,

@@ -89,6 +89,40 @@ fn what_a_node_had_not_answered_when_it_stopped_leading_is_no_part_of_what_it_la
 }
 
 #[test]
+fn places_after_records_are_found_in_the_other_log() {
+    let leader = mixed(900);
+    let mut other = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
+    copy(&leader, Position(0), Position(900), &mut other);
+    let mut names = Vec::new();
+    let mut cursor = leader.reader.cursor(Position(0));
+    while let Some(record) = cursor.read().unwrap() {
+        names.push(RecordName::of(&record));
+    }
+    let places = |asked: &[usize]| -> Vec<u64> {
+        let places = other.reader.places_after(&asked.iter().map(|at| names[*at]).collect()).unwrap();
+        asked.iter().map(|at| places[&names[*at]].0).collect()
+    };
+    assert_eq!(places(&[0, 3, 450, 897]), [1, 2, 151, 300], "each third record is here");
+    assert_eq!(places(&[1, 449, 898]), [1, 150, 300], "of one that is not, what came later follows");
+    let before = RecordName { time_ns: names[0].time_ns - 1, id: id(7) };
+    assert_eq!(other.reader.places_after(&BTreeSet::from([before])).unwrap()[&before], Position(0));
+    assert_eq!(RecordName::from_bytes(names[7].to_bytes()), names[7]);
+}
+
+#[test]
+fn newest_shared_record_is_known_when_it_is_written() {
+    let mut bench = Bench::new(LIMITS);
+    assert_eq!(bench.reader.end_and_shared(), (Position(0), None));
+    bench.append(1, "shared");
+    let name = RecordName { time_ns: 5, id: id(1) };
+    bench.log.is_shared(name);
+    bench.append(2, "own");
+    assert_eq!(bench.reader.end_and_shared(), (Position(0), None));
+    bench.log.write(Instant::now());
+    assert_eq!(bench.reader.end_and_shared(), (Position(2), Some(name)));
+}
+
+#[test]
 fn the_same_event_accepted_at_another_time_is_another_record() {
     let (mut leader, mut other) = (Bench::new(LIMITS), Bench::new(LIMITS));
     leader.fill(0..3);

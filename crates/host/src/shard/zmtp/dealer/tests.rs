@@ -8,7 +8,7 @@ use std::{
 
 use bodkin_arrowhead::caller::Caller;
 use bodkin_broker::{Backup, wire::Watermarks};
-use bodkin_store::{Store, event_log::Position};
+use bodkin_store::Store;
 use bodkin_zmtp::Connection;
 use tokio::{runtime::Runtime, sync::mpsc};
 
@@ -20,7 +20,7 @@ use crate::{
     host_name::OwnNames,
     monitor::EventCounts,
     pair::{
-        Given, Leadership, News, PairHandle, Preparation, Promoted, RequiredSubscriber, boot_time,
+        Leadership, News, PairHandle, Preparation, Promoted, RequiredSubscriber, boot_time,
         primary::{PairTerms, Primary},
     },
     push::PushContext,
@@ -66,6 +66,7 @@ impl Scene {
             destinations,
             security: None,
             backlog: None,
+            log_of_pair: None,
             deliveries,
             started: Instant::now(),
             gatekeeper: None,
@@ -129,7 +130,7 @@ impl Scene {
     fn leads(&mut self) {
         self.leadership.lead(EPOCH, bodkin_broker::Instant::NEVER);
         let promoted = Promoted { backup: Backup::new(), kept: Vec::new(), asked: Vec::new(), graphs: BTreeMap::new() };
-        self.shard.pair_tells(News::Given(Box::new(Given { promoted: Some(promoted), log_from: Position(0) })));
+        self.shard.pair_tells(News::Given(Some(Box::new(promoted))));
         self.shard.pair_tells(News::Leads { epoch: EPOCH });
     }
 
