@@ -11,7 +11,7 @@ use crate::{
     page::Page,
     query_string::path_with,
     service_registry::parts,
-    stream_request::{EventForm, StreamRequest},
+    stream_request::{EventForm, Start, StreamRequest},
 };
 
 const SUBSCRIPTIONS: &str = "/eventhandler/mgmt/subscriptions";
@@ -62,6 +62,7 @@ impl CoreSystems {
 
     /// Opens a stream of what the request says, which may begin in the past.
     pub async fn stream(&self, request: &StreamRequest) -> Result<Events, CallError> {
-        Events::open(&self.event_handler, &request.path()).await
+        let after = if let Start::After(id) = &request.start { id } else { "" };
+        Events::open(&self.event_handler, &request.path(), after).await
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, mem};
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The last `id` the stream gave; empty if it gave none.
+    /// The last `id` the stream gave, or the one that it continues after; empty if there is none.
     pub id: String,
     /// The `event` field; `message` if the stream gave none.
     pub event: String,
@@ -52,12 +52,18 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 impl EventParser {
     /// A parser at the start of a stream. `limit_bytes` bounds a line and the data of an event.
     pub fn new(limit_bytes: usize) -> Self {
+        Self::after("", limit_bytes)
+    }
+
+    /// A parser of a stream that continues after the event with this id. Until the stream gives another id, its events have this one (WHATWG HTML,
+    /// section 9.2.6: the last event ID outlives a connection), so that a client that loses the connection again asks for the same events.
+    pub fn after(id: &str, limit_bytes: usize) -> Self {
         Self {
             limit_bytes,
             line: Vec::new(),
             after_carriage_return: false,
             first_line: true,
-            id: String::new(),
+            id: id.to_owned(),
             event: String::new(),
             data: String::new(),
             ready: VecDeque::new(),
@@ -196,6 +202,14 @@ mod tests {
             "id: 1\ndata: a\n\ndata: b\n\nid: 2\u{0}\ndata: c\n\nid\ndata: d\n\n",
             &[("1", "message", "a"), ("1", "message", "b"), ("1", "message", "c"), ("", "message", "d")],
         );
+    }
+
+    #[test]
+    fn notice_before_first_event_keeps_former_id() {
+        let mut parser = EventParser::after("7", LIMIT_BYTES);
+        parser.push(b"event: bodkin-guarantee\ndata: {}\n\nid: 8\ndata: a\n\n").unwrap();
+        let ids = std::iter::from_fn(|| parser.pop()).map(|part| if let Part::Event(event) = part { event.id } else { String::new() });
+        assert_eq!(ids.collect::<Vec<_>>(), ["7", "8"]);
     }
 
     #[test]

@@ -20,18 +20,19 @@ pub struct Events {
 }
 
 impl Events {
-    /// Opens the stream at `path`; returns when the Event Handler has accepted it, of a pair that of the node that leads.
-    pub(crate) async fn open(event_handler: &Connection, path: &str) -> Result<Self, CallError> {
+    /// Opens the stream at `path`, which continues after the event `after` if that is not empty; returns when the Event Handler has accepted it, of
+    /// a pair that of the node that leads.
+    pub(crate) async fn open(event_handler: &Connection, path: &str, after: &str) -> Result<Self, CallError> {
         let mut search = event_handler.search();
         loop {
-            match Self::open_once(event_handler, path).await {
+            match Self::open_once(event_handler, path, after).await {
                 Err(error) => search.go_on(error, true).await?,
                 opened => return opened,
             }
         }
     }
 
-    async fn open_once(event_handler: &Connection, path: &str) -> Result<Self, CallError> {
+    async fn open_once(event_handler: &Connection, path: &str, after: &str) -> Result<Self, CallError> {
         // The kept connection stays free for calls.
         let connection = event_handler.twin();
         let mut request = connection.request(&Method::GET, path, None)?;
@@ -42,7 +43,7 @@ impl Events {
         if response.status() != StatusCode::OK {
             return Err(connection.refusal(&connection.body(path, response).await?));
         }
-        let parser = EventParser::new(connection.limits().event_bytes_max);
+        let parser = EventParser::after(after, connection.limits().event_bytes_max);
         Ok(Self { address: connection.address(), body: response.into_body(), parser, end: None })
     }
 

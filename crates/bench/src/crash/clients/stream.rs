@@ -50,7 +50,7 @@ pub fn subscribe(scene: &Scene, index: usize) -> anyhow::Result<()> {
 
 /// Receives events until the stream ends or is silent for too long.
 fn receive(scene: &Scene, index: usize, http: &mut Http, last_id: &mut String) {
-    let mut parser = EventParser::new(EVENT_BYTES_MAX);
+    let mut parser = EventParser::after(last_id, EVENT_BYTES_MAX);
     if http.set_wait(TURN_MAX).is_err() {
         return;
     }
