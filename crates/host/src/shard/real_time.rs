@@ -15,7 +15,7 @@ use bodkin_broker::{
     timing::{Nanos, Wish},
     topic::Coverage,
 };
-use bodkin_store::event_log::Record;
+use bodkin_store::event_log::{Record, RecordName};
 
 use super::{
     Kept, Receiver, Shard, Waiting,
@@ -322,6 +322,9 @@ impl Shard {
             let json = std::str::from_utf8(self.frames.json(&kept.publication())).expect("JSON is UTF-8");
             let time_ns = self.clock.utc.unix_nanos();
             let position = log.append(time_ns, event, &topic.event_type, json, self.clock.now);
+            if topic.is_durable {
+                log.is_shared(RecordName { time_ns, id: event });
+            }
             if topic.is_durable && self.primary.is_some() {
                 self.unsynced.copy(&Record { position, time_ns, id: event, topic: &topic.event_type, event: json, origin: None });
             }

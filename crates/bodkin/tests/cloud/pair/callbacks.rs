@@ -14,6 +14,9 @@ use crate::support::ports::held_port;
 use crate::support::push::{Manner, PushSubscriber};
 
 const KEYS: &str = "durable_event_types = [\"kept\"]\npush_backoff_min_ms = 1\npush_backoff_max_ms = 20\npush_attempts_max = 1\n";
+/// The same event type as a topic, whose events go another way into the event log.
+const TOPIC: &str =
+    "[[topic]]\nevent_type = \"kept\"\nperiod_ms = 1\njitter_ms = 100\ndeadline_s = 60\nloss_tolerance = 0\nretention = 1000\n";
 const SUBSCRIPTIONS: &str = "/api/v1/subscriptions";
 /// Longer than the period at which a leader writes down where deliveries are.
 const CHECKPOINT: Duration = Duration::from_millis(2500);
@@ -99,7 +102,13 @@ fn callback_that_was_away_receives_the_answered_events_of_every_leader() {
 
 #[test]
 fn callback_receives_each_answered_event_while_leaders_are_killed() {
-    let (mut pair, _witness, mut standby, mut leader) = Pair::protected_with(KEYS, "");
+    for tables in ["", TOPIC] {
+        callback_receives_each_answered_event(tables);
+    }
+}
+
+fn callback_receives_each_answered_event(tables: &str) {
+    let (mut pair, _witness, mut standby, mut leader) = Pair::protected_with(KEYS, tables);
     let listener = PushSubscriber::listen(Manner::Answers);
     subscribe(&leader, listener.port());
     for round in 0..4 {
