@@ -130,7 +130,9 @@ impl Cloud {
             MemberConfig::new(node, Mode::Majority, nanos(platform.lease.lease), nanos(platform.lease.heartbeat), platform.lease.drift_ppm)
                 .expect("the platform's lease is a lease")
         };
-        let nodes = Node::ALL.map(|node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()));
+        let heartbeat = Duration::from_nanos(platform.lease.heartbeat.get().unsigned_abs());
+        let node = |node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()).with_heartbeat(heartbeat);
+        let nodes = Node::ALL.map(node);
         let publishers = (0..PUBLISHERS)
             .map(|publisher| PublisherProcess::new(publisher, clocks[Process::Publisher(publisher).id().index()], workload.clone()));
         let subscribers = (0..SUBSCRIBERS)

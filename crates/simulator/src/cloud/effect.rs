@@ -53,6 +53,9 @@ impl Cloud {
         for peer in std::mem::take(&mut self.effects.resets) {
             self.reset(process, peer);
         }
+        for peer in std::mem::take(&mut self.effects.closes) {
+            self.close(sent_at, process, peer);
+        }
         self.note_facts()?;
         self.arm(process);
         Ok(())
