@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     for _ in 0..clouds {
         if let ControlFlow::Break(failure) = campaign.simulate() {
             println!("seed {}: {}", failure.seed, failure.violation);
+            failure.trace.iter().for_each(|line| println!("{line}"));
             return ExitCode::FAILURE;
         }
     }

@@ -130,7 +130,9 @@ impl Cloud {
             MemberConfig::new(node, Mode::Majority, nanos(platform.lease.lease), nanos(platform.lease.heartbeat), platform.lease.drift_ppm)
                 .expect("the platform's lease is a lease")
         };
-        let nodes = Node::ALL.map(|node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()));
+        let heartbeat = Duration::from_nanos(platform.lease.heartbeat.get().unsigned_abs());
+        let node = |node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()).with_heartbeat(heartbeat);
+        let nodes = Node::ALL.map(node);
         let publishers = (0..PUBLISHERS)
             .map(|publisher| PublisherProcess::new(publisher, clocks[Process::Publisher(publisher).id().index()], workload.clone()));
         let subscribers = (0..SUBSCRIBERS)
@@ -160,12 +162,16 @@ impl Cloud {
             random,
             trace: Trace::default(),
         };
+        let mut last_start = Time::default();
         for process in roster::all() {
             // Every order of starts, and nodes that start long after the others.
             let is_late = matches!(Process::of(process), Process::Node(_)) && cloud.random.chance(1, 4);
             let at = cloud.random.below(if is_late { START_LATE_NS } else { START_NS });
             cloud.agenda.push(Time(at), Event::Start { process });
+            last_start = last_start.max(Time(at));
         }
+        // A node that has just started grants nothing, so that another one's crash would be a second fault.
+        cloud.scenario.begins_after(cloud.voting_again(last_start));
         // Nothing is in time before there is a cloud.
         cloud.ledger.disturbs(Time::default());
         cloud.agenda.push(Time::default(), Event::Look);

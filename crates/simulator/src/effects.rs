@@ -20,6 +20,8 @@ pub struct Effects {
     pub takes_over: bool,
     /// Connections that it closes, because nothing has come for too long.
     pub resets: Vec<ProcessId>,
+    /// Connections that it closes after what it has sent on them; it counts them as closed.
+    pub closes: Vec<ProcessId>,
     /// What is seen of it.
     pub facts: Vec<Fact>,
 }

@@ -204,6 +204,12 @@ impl State {
             self.disconnect(process, peer);
             self.disconnect(peer, process);
         }
+        for peer in effects.closes {
+            // The process counts the connection as closed. What it has sent last, the reason, is lost here.
+            self.connected.retain(|pair| *pair != (process, peer));
+            self.under_way.remove(&(peer, process));
+            self.disconnect(peer, process);
+        }
     }
 
     fn note(&mut self, fact: Fact) {

@@ -225,11 +225,15 @@ impl<F> Network<F> {
     /// Ends all connections of a process.
     pub fn end(&mut self, now: Time, process: ProcessId, ending: Ending, arrivals: &mut Arrivals) {
         for peer in (0..self.processes as u16).map(ProcessId).filter(|peer| *peer != process) {
-            let end = self.place(process, peer);
-            if self.ends[end].is_open {
-                self.ends[end].is_open = false;
-                self.close_behind(now, process, peer, ending, arrivals);
-            }
+            self.close(now, process, peer, ending, arrivals);
+        }
+    }
+
+    /// Closes a process's end of a connection, if it is open.
+    pub fn close(&mut self, now: Time, process: ProcessId, peer: ProcessId, ending: Ending, arrivals: &mut Arrivals) {
+        let end = self.place(process, peer);
+        if std::mem::take(&mut self.ends[end].is_open) {
+            self.close_behind(now, process, peer, ending, arrivals);
         }
     }
 

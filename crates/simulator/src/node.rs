@@ -5,17 +5,19 @@
 
 mod follower;
 mod leader;
+mod links;
 
 pub(crate) use self::leader::number_of;
 
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
-    member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Peer, Protection},
+    member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
     wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
 
@@ -49,6 +51,8 @@ pub struct NodeProcess {
     /// Its host's clocks.
     pub clock: Clock,
     config: MemberConfig,
+    /// Pause between two heartbeats to the other nodes; `None`: it sends none.
+    heartbeat: Option<Duration>,
     workload: Aside<Arc<Workload>>,
     disk: Disk,
     /// Counts its runs.
@@ -79,6 +83,14 @@ struct Running {
     /// What the piece of work at hand sends when it is done.
     at_hand: Option<Vec<(ProcessId, Packet)>>,
     connected: Vec<ProcessId>,
+    /// Names this run of the process to the other nodes: its start time, as the host draws it.
+    incarnation: Incarnation,
+    /// By node: the process whose greeting was accepted, while it is connected.
+    established: [Option<ProcessId>; 3],
+    /// The process that was last accepted as the other candidate.
+    partner: ProcessId,
+    /// When the next heartbeat is due.
+    beat_at: Option<Instant>,
     early: Early,
     /// What subscribers have asked for on their present connections: topics, by number. A leader goes on with it.
     subscribed: BTreeSet<(ProcessId, u16)>,
@@ -116,6 +128,7 @@ impl NodeProcess {
             node,
             clock,
             config,
+            heartbeat: None,
             workload: Aside(workload),
             disk: Disk { record: Record::NEW, control: Vec::new() },
             run: 0,
@@ -123,16 +136,26 @@ impl NodeProcess {
         }
     }
 
+    /// Has it send heartbeats.
+    pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
+        Self { heartbeat: Some(heartbeat), ..self }
+    }
+
     /// Starts it with what its disk holds.
     pub fn start(&mut self, now: Time, effects: &mut Effects) {
         self.run += 1;
-        let member = Member::new(self.config, self.disk.record, self.clock.reading(now));
+        let reading = self.clock.reading(now);
+        let member = Member::new(self.config, self.disk.record, reading);
         self.running = Some(Running {
             member,
             outputs: Aside::default(),
             waiting: VecDeque::new(),
             at_hand: None,
             connected: Vec::new(),
+            incarnation: Incarnation(self.clock.utc_ns(now)),
+            established: [None; 3],
+            partner: roster::node(self.node.partner().unwrap_or(self.node)),
+            beat_at: self.heartbeat.map(|_| reading),
             early: Early::default(),
             subscribed: BTreeSet::new(),
             partner_heard: now,
@@ -173,16 +196,21 @@ impl NodeProcess {
             Duty::Leader(leader) if running.at_hand.is_none() => leader.next_timer(self.clock.reading(now)),
             Duty::Follower(_) | Duty::Leader(_) | Duty::None => None,
         };
-        let at = [running.member.next_timer(), shard].into_iter().flatten().min()?;
+        let at = [running.member.next_timer(), shard, running.beat_at].into_iter().flatten().min()?;
         Some(self.clock.time_of(at).max(now))
     }
 
     /// A timer rings.
     pub fn wake(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
         let reading = self.clock.reading(now);
-        let running = self.running.as_ref()?;
-        if running.member.next_timer().is_some_and(|at| at <= reading) {
+        let running = self.running.as_mut()?;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= reading);
+        let beats = is_due(running.beat_at);
+        if beats || is_due(running.member.next_timer()) {
             self.ask_member(now, MemberInput::Tick, effects);
+        }
+        if beats {
+            self.beat(now, effects);
         }
         self.work(now, effects)
     }
@@ -211,56 +239,6 @@ impl NodeProcess {
         self.work(now, effects)
     }
 
-    /// A connection is made.
-    pub fn connected(&mut self, now: Time, peer: ProcessId, effects: &mut Effects) -> Option<u64> {
-        self.running.as_mut()?.connected.push(peer);
-        if let Process::Node(_) = Process::of(peer) {
-            let (epoch, node, incarnation) = (Epoch::NONE, self.node, self.incarnation());
-            // The greeting of the replica channel is another one, which the shard's side sends.
-            let greeting = Replication::Channel { epoch, protocol: 0, protocol_min: 0, node, incarnation };
-            effects.sends.push((peer, link_packet(&LinkFrame::Replication(greeting))));
-        }
-        self.enter(now, Waiting::Connected(peer), effects)
-    }
-
-    /// A connection has ended.
-    pub fn closed(&mut self, now: Time, peer: ProcessId, effects: &mut Effects) -> Option<u64> {
-        let running = self.running.as_mut()?;
-        running.connected.retain(|connected| *connected != peer);
-        // What was read from it, or was to be written to it, goes with it: nothing of it may get into the next one.
-        running.waiting.retain(|waiting| !matches!(waiting, Waiting::Packet(from, _) | Waiting::Connected(from) if *from == peer));
-        if let Some(sends) = &mut running.at_hand {
-            sends.retain(|(to, _)| *to != peer);
-        }
-        if let Process::Node(node) = Process::of(peer) {
-            self.ask_member(now, MemberInput::Gone(node), effects);
-        }
-        let said = self.take(now, Waiting::Closed(peer), effects);
-        debug_assert!(said.is_none(), "only frames say something to the member");
-        self.ask_for_leader(now, effects);
-        self.work(now, effects)
-    }
-
-    /// Something has arrived. Gives how long the work is that it has begun, in nanoseconds.
-    pub fn receive(&mut self, now: Time, from: ProcessId, packet: Packet, effects: &mut Effects) -> Option<u64> {
-        if let (Packet::Link(bytes), Process::Node(node)) = (&packet, Process::of(from)) {
-            if Some(node) == self.node.partner() {
-                self.running.as_mut()?.partner_heard = now;
-            }
-            let frame = LinkFrame::decode(bytes).expect("nodes send valid frames");
-            if let LinkFrame::Replication(Replication::Channel { incarnation, .. }) = frame {
-                self.greeted(now, Peer { node, incarnation }, effects);
-                return self.work(now, effects);
-            }
-            self.ask_member(now, MemberInput::Heard(node), effects);
-            if let LinkFrame::Ballot(ballot) = frame {
-                self.ask_member(now, MemberInput::Received { from: node, ballot }, effects);
-                return self.work(now, effects);
-            }
-        }
-        self.enter(now, Waiting::Packet(from, packet), effects)
-    }
-
     /// The piece of work at hand is done.
     pub fn done(&mut self, now: Time, effects: &mut Effects) -> Option<u64> {
         let running = self.running.as_mut()?;
@@ -281,24 +259,15 @@ impl NodeProcess {
         self.carry_out(effects);
     }
 
-    /// Another node's process greets; one that is refused connects again later.
-    fn greeted(&mut self, now: Time, peer: Peer, effects: &mut Effects) {
-        let reading = self.clock.reading(now);
-        let Some(running) = &mut self.running else { return };
-        let greeted = running.member.greet(reading, peer, None, &mut running.outputs);
-        self.carry_out(effects);
-        if greeted.is_err() {
-            effects.resets.push(roster::node(peer.node));
-        }
-    }
-
     fn carry_out(&mut self, effects: &mut Effects) {
         let (node, run) = (self.node, self.run);
         let Some(running) = &mut self.running else { return };
-        for output in running.outputs.drain(..) {
+        let mut outputs = std::mem::take(&mut running.outputs.0);
+        for output in outputs.drain(..) {
             match output {
                 MemberOutput::Send { to, ballot } => {
-                    effects.sends.push((roster::node(to), link_packet(&LinkFrame::Ballot(ballot))));
+                    let to = running.established[to as usize];
+                    effects.sends.extend(to.map(|to| (to, link_packet(&LinkFrame::Ballot(ballot)))));
                 }
                 MemberOutput::Persist(record) => {
                     assert!(effects.persist.replace(record).is_none(), "one record is written at a time");
@@ -313,10 +282,11 @@ impl NodeProcess {
                 }
                 MemberOutput::Follow { leader, epoch } => running.waiting.push_back(Waiting::Follow(leader, epoch)),
                 MemberOutput::Protection(protection) => running.waiting.push_back(Waiting::Protection(protection)),
-                MemberOutput::Disconnect { node, .. } => effects.resets.push(roster::node(node)),
+                MemberOutput::Disconnect { node, refusal } => running.disconnect(node, refusal, effects),
                 MemberOutput::Tell(_) => {}
             }
         }
+        running.outputs.0 = outputs;
     }
 
     /// Lets the shard's thread go on until it is at a piece of work that takes time; gives how long it takes.
@@ -346,7 +316,7 @@ impl NodeProcess {
         let work = self.with(now, |here, running, _| match &mut running.duty {
             Duty::Leader(leader) => leader.next_work(here, effects),
             Duty::Follower(follower) => {
-                follower.acknowledge(effects);
+                follower.acknowledge(running.established[follower.leader as usize], effects);
                 None
             }
             Duty::None => None,
@@ -359,32 +329,28 @@ impl NodeProcess {
 
     /// Calls `act` with where it is, if the process runs.
     fn with<T>(&mut self, now: Time, act: impl FnOnce(Here<'_>, &mut Running, &mut Vec<u64>) -> T) -> Option<T> {
-        let partner = roster::node(self.node.partner().unwrap_or(self.node));
-        let here = Here { now, reading: self.clock.reading(now), clock: &self.clock, workload: &self.workload, node: self.node, partner };
-        self.running.as_mut().map(|running| act(here, running, &mut self.disk.control))
-    }
-
-    fn incarnation(&self) -> Incarnation {
-        Incarnation(u64::from(self.run) * 4 + self.node as u64 + 1)
+        let running = self.running.as_mut()?;
+        let (reading, partner) = (self.clock.reading(now), running.partner);
+        let here = Here { now, reading, clock: &self.clock, workload: &self.workload, node: self.node, partner };
+        Some(act(here, running, &mut self.disk.control))
     }
 
     /// Takes something for the shard. What it gives is for the member.
     fn take(&mut self, now: Time, waiting: Waiting, effects: &mut Effects) -> Option<MemberInput> {
-        let incarnation = self.incarnation();
         let silence_ns = self.workload.platform.lease.lease.get().unsigned_abs();
         self.with(now, |here, running, control| match waiting {
             Waiting::Packet(from, packet) => running.packet(here, from, packet, control, effects),
             Waiting::Connected(peer) => {
-                running.greet(here, Some(peer), incarnation, effects);
+                running.greet(here, Some(peer), effects);
                 None
             }
             Waiting::Closed(peer) => {
                 running.subscribed.retain(|(of, _)| *of != peer);
                 if let Duty::Leader(leader) = &mut running.duty {
-                    match Process::of(peer) {
-                        Process::Node(_) if peer == here.partner => leader.lose_session(here, effects),
-                        Process::Node(_) => {}
-                        _ => leader.client_gone(here, peer, effects),
+                    match Process::of(peer).node() {
+                        Some(node) if Some(node) == here.node.partner() => leader.lose_session(here, effects),
+                        Some(_) => {}
+                        None => leader.client_gone(here, peer, effects),
                     }
                 }
                 None
@@ -415,7 +381,7 @@ impl NodeProcess {
                     _ if here.node == Node::Witness => {}
                     duty => *duty = Duty::Follower(Box::new(Follower::new(here, leader, epoch))),
                 }
-                running.greet(here, None, incarnation, effects);
+                running.greet(here, None, effects);
                 None
             }
             Waiting::Protection(protection) => {
@@ -473,19 +439,18 @@ impl Running {
     }
 
     /// Asks the leader that is followed to be given everything, once a connection and epoch. `made`: the connection that is new.
-    fn greet(&self, here: Here<'_>, made: Option<ProcessId>, incarnation: Incarnation, effects: &mut Effects) {
+    fn greet(&self, here: Here<'_>, made: Option<ProcessId>, effects: &mut Effects) {
         let Duty::Follower(follower) = &self.duty else { return };
-        let leader = follower.leader_process();
-        if made.is_some_and(|made| made != leader) || !self.connected.contains(&leader) {
+        let Some(leader) = self.established[follower.leader as usize].filter(|leader| made.is_none_or(|made| made == *leader)) else {
             return;
-        }
+        };
         let greeting = Replication::Greeting {
             epoch: follower.epoch,
             protocol: 1,
             protocol_min: 1,
             node: here.node,
             role: Role::Follower,
-            incarnation,
+            incarnation: self.incarnation,
         };
         effects.sends.push((leader, link_packet(&LinkFrame::Replication(greeting))));
     }
@@ -526,7 +491,7 @@ impl Running {
             }
             (Duty::Follower(follower), Packet::Link(bytes)) => {
                 let LinkFrame::Replication(frame) = LinkFrame::decode(&bytes).expect("nodes send valid frames") else { return None };
-                if from == follower.leader_process() {
+                if Process::of(from).node() == Some(follower.leader) {
                     return follower
                         .replicated(here, frame, control, effects)
                         .map(|has_all| MemberInput::Warm { epoch: if has_all { follower.epoch } else { Epoch::NONE } });

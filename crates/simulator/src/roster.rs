@@ -51,6 +51,14 @@ impl Process {
         }
     }
 
+    /// The node whose name the process has; `None` for a client.
+    pub fn node(self) -> Option<Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Publisher(_) | Self::Subscriber(_) | Self::Operator | Self::Requester(_) => None,
+        }
+    }
+
     /// Whom it connects to of its own accord.
     pub fn calls(self, other: Self) -> bool {
         match (self, other) {

@@ -90,6 +90,11 @@ impl Workload {
         (self.platform.failover() - self.platform.lease.redirect).get().unsigned_abs()
     }
 
+    /// Longest time until a publisher knows of a new leader, in nanoseconds.
+    pub fn redirect_ns(&self) -> u64 {
+        self.platform.lease.redirect.get().unsigned_abs()
+    }
+
     /// The topic on which a requester publishes, with its number. Topics that tolerate no loss come first: only those promise something to it.
     pub fn request_topic(&self, requester: u16) -> (u16, &Topic) {
         let mut topics: Vec<(u16, &Topic)> = (0..).zip(&self.topics).collect();

@@ -3,7 +3,7 @@
 use super::{Cloud, Event};
 use crate::{
     clock::{MICROSECOND_NS, Time},
-    network::{Arrivals, ProcessId},
+    network::{Arrivals, Ending, ProcessId},
     roster::{self, Process},
     violation::Violation,
 };
@@ -78,6 +78,14 @@ impl Cloud {
         let mut coming = std::mem::take(&mut self.coming);
         self.network.reset(self.now, one, other, &mut coming);
         self.post(coming);
+    }
+
+    /// Closes a connection behind what was sent on it: the other side learns it, and this side knows.
+    pub(super) fn close(&mut self, at: Time, process: ProcessId, peer: ProcessId) {
+        let mut coming = std::mem::take(&mut self.coming);
+        self.network.close(at, process, peer, Ending::Flush, &mut coming);
+        self.post(coming);
+        self.reconnect(process, peer);
     }
 
     /// Enters what is under way.

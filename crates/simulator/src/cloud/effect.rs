@@ -53,6 +53,9 @@ impl Cloud {
         for peer in std::mem::take(&mut self.effects.resets) {
             self.reset(process, peer);
         }
+        for peer in std::mem::take(&mut self.effects.closes) {
+            self.close(sent_at, process, peer);
+        }
         self.note_facts()?;
         self.arm(process);
         Ok(())
@@ -96,7 +99,7 @@ impl Cloud {
                 return Err(Violation { at, broken: Broken::NotTaken { stream, sequence, reason } });
             }
             Fact::Dropped { stream, sequence } => {
-                if self.scenario.excuses_drops() {
+                if self.scenario.excuses_drops(at, self.workload.redirect_ns()) {
                     let index = self.stream(stream);
                     self.ledger.given_up(at, index, sequence, GivenUp::ByPublisher);
                 }
@@ -140,7 +143,7 @@ impl Cloud {
                 if let Some(gap_ns) = self.scenario.took_over(at) {
                     self.ledger.took_over(at, gap_ns, self.workload.gap_max_ns())?;
                 }
-                if !is_warm && !self.scenario.may_begin_cold() {
+                if !is_warm && !self.scenario.may_begin_cold(at) {
                     return Err(Violation { at, broken: Broken::Cold { node: node as u16 } });
                 }
                 let node = &self.nodes[node as usize];

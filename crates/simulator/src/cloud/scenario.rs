@@ -44,7 +44,8 @@ pub struct Scenario {
     host_crashes: u64,
     /// The present fault.
     fault: Option<FaultKind>,
-    had_leader: bool,
+    /// When the first leader took over.
+    first_led_at: Option<Time>,
     /// The Primary died, once and alone, and nobody has taken its place yet.
     primary_died_at: Option<Time>,
 }
@@ -58,9 +59,14 @@ impl Scenario {
             crashes: 0,
             host_crashes: 0,
             fault: None,
-            had_leader: false,
+            first_led_at: None,
             primary_died_at: None,
         }
+    }
+
+    /// Leaves the first fault out until then.
+    pub(super) fn begins_after(&mut self, until: Time) {
+        self.phase = Phase::Mending { until, by: until.plus(WHOLE_WITHIN_NS), since: None };
     }
 
     /// How many faults of each of [`FAULT_KINDS`] there were.
@@ -96,15 +102,16 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host. Before the first leader there is nobody to publish to.
-    pub(super) fn excuses_drops(&self) -> bool {
-        !self.had_leader || !matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash))
+    /// Primary or its host. Until the first leader, and `redirect_ns` after that, publishers know of no leader.
+    pub(super) fn excuses_drops(&self, at: Time, redirect_ns: u64) -> bool {
+        let is_bounded = matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
     }
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
-    pub(super) fn may_begin_cold(&mut self) -> bool {
+    pub(super) fn may_begin_cold(&mut self, at: Time) -> bool {
         let both_died = [FaultKind::CrashAtPromotion, FaultKind::PrimaryCrashAtRejoin, FaultKind::CrashInPartition];
-        self.fault.is_some_and(|fault| both_died.contains(&fault)) || !std::mem::replace(&mut self.had_leader, true)
+        self.fault.is_some_and(|fault| both_died.contains(&fault)) || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
     }
 }
 

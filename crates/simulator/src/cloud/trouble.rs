@@ -74,7 +74,7 @@ impl Cloud {
     }
 
     /// When a node that has restarted votes again: until then, a second node that restarts is a second fault.
-    fn voting_again(&self, restarted: Time) -> Time {
+    pub(super) fn voting_again(&self, restarted: Time) -> Time {
         let lease_max_ns = 2 * self.workload.platform.lease.lease.get().unsigned_abs();
         restarted.plus(lease_max_ns + lease_max_ns / 1_000)
     }

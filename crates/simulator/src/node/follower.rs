@@ -10,7 +10,6 @@ use crate::{
     aside::Aside,
     effects::{Effects, Fact},
     network::ProcessId,
-    roster,
 };
 
 /// Topics that the Primary may have.
@@ -38,11 +37,6 @@ impl Follower {
             backup.admit(&topic.name, terms, TOPICS_MAX).expect("there are fewer topics than the limit");
         }
         Self { backup, leader, epoch, payloads: Vec::new(), outputs: Aside::default(), unsaved: Vec::new() }
-    }
-
-    /// The leader's process.
-    pub fn leader_process(&self) -> ProcessId {
-        roster::node(self.leader)
     }
 
     /// A frame of the leader's. Gives whether the Backup has begun or ceased to be complete.
@@ -102,11 +96,11 @@ impl Follower {
         self.backup.saved(Position(position));
     }
 
-    /// Acknowledges what is new, at the end of a turn.
-    pub fn acknowledge(&mut self, effects: &mut Effects) {
+    /// Acknowledges to the leader's process what is new, at the end of a turn.
+    pub fn acknowledge(&mut self, leader: Option<ProcessId>, effects: &mut Effects) {
         if let Some(position) = self.backup.acknowledgement() {
             let frame = Replication::Ack { epoch: self.epoch, position };
-            effects.sends.push((self.leader_process(), link_packet(&LinkFrame::Replication(frame))));
+            effects.sends.extend(leader.map(|leader| (leader, link_packet(&LinkFrame::Replication(frame)))));
         }
     }
 }
