@@ -105,6 +105,12 @@ impl Terms {
         acknowledged_ns.max(RETRY_MIN_NS).min(self.period_ns.max(1))
     }
 
+    /// How much earlier than its period says a result may come: results come together where the events that they are made of did, and
+    /// after a failover these are as many as a stream keeps.
+    pub(crate) fn result_burst_ns(&self) -> u64 {
+        self.period_ns.saturating_mul(self.backlog_max.get().into())
+    }
+
     pub(crate) fn dispatch_by(&self, created: Instant) -> Instant {
         self.dispatch_within_ns.map_or(Instant::NEVER, |within| created.plus_nanos(within))
     }
@@ -128,9 +134,10 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Takes a token; false if there is none: the message comes faster than its topic may.
-    pub fn take(&mut self, created: Instant, terms: &Terms) -> bool {
-        if created.plus_nanos(terms.jitter_ns) < self.due {
+    /// Takes a token; false if there is none: the message comes faster than its topic may. `burst_ns`: how much earlier than by the
+    /// period and the jitter it may come.
+    pub fn take(&mut self, created: Instant, terms: &Terms, burst_ns: u64) -> bool {
+        if created.plus_nanos(terms.jitter_ns).plus_nanos(burst_ns) < self.due {
             return false;
         }
         self.due = self.due.max(created).plus_nanos(terms.period_ns);
@@ -219,7 +226,7 @@ pub(crate) mod tests {
             let mut bucket = Bucket::default();
             let terms = Terms { jitter_ns: *jitter_ns, ..TERMS };
             for &(created, expect) in *script {
-                assert_eq!(bucket.take(at(created), &terms), expect, "jitter {jitter_ns}, created {created}");
+                assert_eq!(bucket.take(at(created), &terms, 0), expect, "jitter {jitter_ns}, created {created}");
             }
         }
     }

@@ -17,6 +17,31 @@ pub const SEQUENCE_GAP_MAX: u64 = 1 << 32;
 impl<R> Shard<R> {
     /// Takes an event of a real-time stream. What the publisher may publish was decided before. The event is dispatched by [`Shard::next`].
     pub fn accept(&mut self, now: Instant, permit: LeaderPermit, stream: StreamId, publication: Publication) -> Result<Accepted, Refusal> {
+        self.accept_in_burst(now, permit, stream, publication, 0)
+    }
+
+    /// The same of a result that is made of accepted events. Its period is policed over as many results as a stream keeps: the creation
+    /// that counts is by this node's clock, and events that have waited for a leader count as created together.
+    pub fn accept_result(
+        &mut self,
+        now: Instant,
+        permit: LeaderPermit,
+        stream: StreamId,
+        publication: Publication,
+    ) -> Result<Accepted, Refusal> {
+        let topic = self.streams.index(stream).map(|index| self.streams.at(index).identity.topic);
+        let burst_ns = topic.map_or(0, |topic| self.topics.at(topic).terms().result_burst_ns());
+        self.accept_in_burst(now, permit, stream, publication, burst_ns)
+    }
+
+    fn accept_in_burst(
+        &mut self,
+        now: Instant,
+        permit: LeaderPermit,
+        stream: StreamId,
+        publication: Publication,
+        burst_ns: u64,
+    ) -> Result<Accepted, Refusal> {
         let index = self.streams.index(stream).ok_or(Refusal::Stream)?;
         let may = self.check_authority(now, permit, publication.epoch);
         if may.is_ok() && !self.streams.at(index).is_resumed {
@@ -28,7 +53,7 @@ impl<R> Shard<R> {
             // Another leader may have covered it meanwhile. Who keeps nothing that was sent before does not say so.
             waiting.refused = Sequence(0);
         }
-        let taken = may.and_then(|()| self.take(now, index, publication));
+        let taken = may.and_then(|()| self.take(now, index, publication, burst_ns));
         let stream = self.streams.at_mut(index);
         let is_first = stream.awaited().is_none_or(|awaited| publication.sequence <= awaited);
         match taken {
@@ -41,7 +66,7 @@ impl<R> Shard<R> {
         taken
     }
 
-    fn take(&mut self, now: Instant, index: u32, publication: Publication) -> Result<Accepted, Refusal> {
+    fn take(&mut self, now: Instant, index: u32, publication: Publication, burst_ns: u64) -> Result<Accepted, Refusal> {
         let Publication { sequence, created, is_resent, has_wrong_clock, .. } = publication;
         let stream = self.streams.at(index);
         let last = stream.last;
@@ -57,7 +82,7 @@ impl<R> Shard<R> {
         let created = if has_wrong_clock { terms.created_at_the_earliest(now) } else { terms.created(now, created, is_resent) };
         let message = Message::new(index, sequence, created, terms.dispatch_by(created));
         let accepted = match self.streams.insert(index, message) {
-            Ok(slot) => Accepted::Kept { slot, is_excess: !self.enrol(slot.index, policed) },
+            Ok(slot) => Accepted::Kept { slot, is_excess: !self.enrol(slot.index, policed, burst_ns) },
             Err(NotTaken::Known) => {
                 self.counters.known += 1;
                 self.streams.at_mut(index).is_asked = true;
@@ -72,7 +97,7 @@ impl<R> Shard<R> {
     }
 
     /// Polices an event that is new, and prepares the work on it; false if it is excess.
-    fn enrol(&mut self, slot: u32, policed: Instant) -> bool {
+    fn enrol(&mut self, slot: u32, policed: Instant, burst_ns: u64) -> bool {
         let index = self.streams.slots.at(slot).stream;
         let stream = self.streams.at_mut(index);
         let topic = self.topics.at_mut(stream.identity.topic);
@@ -80,7 +105,7 @@ impl<R> Shard<R> {
         topic.accepted += 1;
         self.counters.accepted += 1;
         self.dispatches_ns += u64::from(terms.dispatch_cost_ns);
-        if !stream.bucket.take(policed, &terms) {
+        if !stream.bucket.take(policed, &terms, burst_ns) {
             self.counters.excess += 1;
             let message = self.streams.slots.at_mut(slot);
             (message.is_excess, message.dispatch_by) = (true, Instant::NEVER);

@@ -309,7 +309,7 @@ impl Shard {
 
     /// Offers the broker a result, in the stream that it is named in.
     pub(super) fn accept_derived(&mut self, permit: LeaderPermit, name: EventId, created_ns: u64) -> Result<Accepted, NotTaken> {
-        let accepted = self.accept_named(permit, name, created_ns);
+        let accepted = self.accept_named(permit, name, created_ns, true);
         if let Err(NotTaken::Broker(Refusal::Full { .. })) = accepted {
             // It does not come again: those behind it are not to wait for it, and whoever hears the topic lacks it.
             self.broker.tell_lost(name.topic, 1, &mut self.outputs);
@@ -323,13 +323,23 @@ impl Shard {
     }
 
     /// Offers the broker an event that has its name already.
-    pub(super) fn accept_named(&mut self, permit: LeaderPermit, name: EventId, created_ns: u64) -> Result<Accepted, NotTaken> {
+    pub(super) fn accept_named(
+        &mut self,
+        permit: LeaderPermit,
+        name: EventId,
+        created_ns: u64,
+        is_result: bool,
+    ) -> Result<Accepted, NotTaken> {
         let EventId { publisher, incarnation, topic, sequence } = name;
         let identity = StreamIdentity { topic, publisher, incarnation };
         let stream = self.broker.open_stream(&permit, identity)?;
         let created = self.clock.local_of_utc_ns(created_ns);
         let event = bodkin_broker::Publication { epoch: Epoch::NONE, sequence, created, is_resent: false, has_wrong_clock: false };
-        let accepted = self.broker.accept(self.clock.broker(), permit, stream, event);
+        let now = self.clock.broker();
+        let accepted = match is_result {
+            true => self.broker.accept_result(now, permit, stream, event),
+            false => self.broker.accept(now, permit, stream, event),
+        };
         self.publishers.heard(stream, self.clock.now);
         accepted.map_err(NotTaken::Broker)
     }

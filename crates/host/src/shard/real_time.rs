@@ -167,7 +167,7 @@ impl Shard {
             Numbering::Publisher(numbered) => self.accept_numbered(permit, numbered.stream(topic, publisher), numbered, &terms),
             Numbering::Derived(name) => self.accept_derived(permit, *name, publication.facts().time.unix_nanos()),
             // Its deadline begins when it comes here, however long it has waited for the edge to be reached.
-            Numbering::Fleet(name) => self.accept_named(permit, *name, self.clock.utc.unix_nanos()),
+            Numbering::Fleet(name) => self.accept_named(permit, *name, self.clock.utc.unix_nanos(), false),
         };
         if let (Ok(_), Numbering::Publisher(numbered)) = (&accepted, &numbering) {
             self.publisher_is_heard(numbered.created(), numbered.is_resent());

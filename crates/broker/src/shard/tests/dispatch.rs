@@ -108,6 +108,26 @@ fn the_period_of_a_publisher_with_a_wrong_clock_is_policed_by_what_it_stamps() {
 }
 
 #[test]
+fn results_of_events_that_waited_together_are_not_excess() {
+    let excess = |is_result: bool| -> Vec<u64> {
+        let mut driven = Driven::new(&[TERMS]);
+        let stream = driven.stream(0, 1);
+        let publish = |sequence: &u64| {
+            let (now, permit) = (at(driven.now), driven.shard.permit().expect("it leads"));
+            let event =
+                Publication { epoch: Epoch::NONE, sequence: Sequence(*sequence), created: now, is_resent: false, has_wrong_clock: false };
+            let accepted = match is_result {
+                true => driven.shard.accept_result(now, permit, stream, event),
+                false => driven.shard.accept(now, permit, stream, event),
+            };
+            matches!(accepted, Ok(Accepted::Kept { is_excess: true, .. }))
+        };
+        (1..=u64::from(TERMS.backlog_max.get())).filter(publish).collect()
+    };
+    assert_eq!((excess(false), excess(true)), (vec![2, 3, 4], vec![]));
+}
+
+#[test]
 fn an_event_that_is_late_is_dispatched_and_counted() {
     let mut driven = Driven::new(&[due_within(0, 40)]);
     let stream = driven.stream(0, 1);
