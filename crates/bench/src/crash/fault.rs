@@ -45,6 +45,8 @@ pub enum Fault {
     KillBackup,
     /// A second process is started as Primary of the same pair, on a host of its own, for some seconds.
     SecondPrimary,
+    /// As `second-primary`, with a copy of the Primary's data directory.
+    CopiedPrimary,
     /// The witness is started with another lease; `bodkin status` has to report it.
     OtherWitness,
     /// The standby is started without one of the topics; `bodkin status` has to report it.
@@ -64,7 +66,7 @@ pub const CUT: Duration = Duration::from_secs(1);
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::None,
         Self::Kill,
         Self::HostLoss,
@@ -82,6 +84,7 @@ impl Fault {
         Self::KillWitness,
         Self::KillBackup,
         Self::SecondPrimary,
+        Self::CopiedPrimary,
         Self::OtherWitness,
         Self::OtherBackup,
         Self::FullBackup,
@@ -102,6 +105,7 @@ impl Fault {
             | Self::KillBackup
             | Self::StopBackup
             | Self::SecondPrimary
+            | Self::CopiedPrimary
             | Self::OtherWitness
             | Self::OtherBackup
             | Self::FullBackup

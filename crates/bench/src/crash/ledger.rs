@@ -35,6 +35,7 @@ pub enum Promise {
 pub fn promise(line: &Line, subscriber: Transport, has_failed_over: bool) -> Promise {
     let Line { transport, terms, .. } = line;
     match (subscriber, transport) {
+        (Transport::Graph, _) => Promise::Once,
         (Transport::Required, Transport::Push | Transport::Pub) => Promise::AtMostOnce,
         (_, Transport::Push | Transport::Pub) => Promise::Nothing,
         (Transport::Required, Transport::Dealer) => terms.loss_tolerance.map_or(Promise::AtMostOnce, Promise::Losses),
@@ -83,12 +84,14 @@ struct Account {
     covered: u64,
     excess: BTreeSet<u64>,
     accepted_at: Vec<Instant>,
+    /// Results of the graph that no events of this line have, if each was processed once and in order.
+    wrong_results: u64,
     /// Refusals, by their text.
     refusals: BTreeMap<String, u64>,
     last_refusal: Option<String>,
     without_reason: u64,
     /// In the order of [`Transport::SUBSCRIBERS`].
-    received: [Received; 4],
+    received: [Received; Transport::SUBSCRIBERS.len()],
 }
 
 #[derive(Debug, Default)]
@@ -181,6 +184,11 @@ impl Ledger {
         received.at.push(at);
     }
 
+    /// Records a result of the graph that follows from no events of the line.
+    pub fn receive_wrong_result(&mut self, line: usize) {
+        self.accounts[line].wrong_results += 1;
+    }
+
     /// Records that a subscriber received a report of losses.
     pub fn report_loss(&mut self, subscriber: Transport, line: usize) {
         self.accounts[line].received[index_of(subscriber)].reported += 1;
@@ -207,7 +215,9 @@ impl Ledger {
     pub fn silent(&self) -> Vec<(Transport, &Line)> {
         let pairs =
             self.subscribers.iter().flat_map(|subscriber| self.lines.iter().zip(&self.accounts).map(move |pair| (subscriber, pair)));
-        let silent = pairs.filter(|(subscriber, (_, account))| !account.received[index_of(**subscriber)].fates.has_any());
+        let silent = pairs.filter(|(subscriber, (line, account))| {
+            line.reaches(**subscriber) && !account.received[index_of(**subscriber)].fates.has_any()
+        });
         silent.map(|(subscriber, (line, _))| (*subscriber, line)).collect()
     }
 
@@ -226,10 +236,16 @@ impl Ledger {
     pub fn breaches(&self, published: &[u64]) -> Vec<Breach> {
         let mut breaches = Vec::new();
         for ((line, account), published) in self.lines.iter().zip(&self.accounts).zip(published) {
-            for subscriber in &self.subscribers {
+            for subscriber in self.subscribers.iter().filter(|subscriber| line.reaches(**subscriber)) {
                 let received = &account.received[index_of(*subscriber)];
                 breaches.extend(account.breach(line, *subscriber, promise(line, *subscriber, self.has_failed_over), *published));
                 breaches.extend(account.refused_and_received(line, *subscriber, received));
+            }
+            if account.wrong_results > 0 {
+                breaches.push(Breach {
+                    expected: format!("each result of the graph is of two events of {} that follow each other", line.topic),
+                    came: format!("{} other results", account.wrong_results),
+                });
             }
             if account.without_reason > 0 {
                 breaches.push(Breach {
@@ -275,7 +291,10 @@ impl Ledger {
     pub fn silences(&self, transport: Transport, from: Instant, until: Instant) -> Vec<Duration> {
         let is_publisher = Transport::PUBLISHERS.contains(&transport);
         let pairs = self.lines.iter().zip(&self.accounts);
-        let clients = pairs.filter(|(line, _)| if is_publisher { line.transport == transport } else { line.transport.acknowledges() });
+        let clients = pairs.filter(|(line, _)| match is_publisher {
+            true => line.transport == transport,
+            false => line.transport.acknowledges() && line.reaches(transport),
+        });
         let instants = clients.map(|(_, account)| match transport {
             Transport::Push | Transport::Pub => &account.received[index_of(Transport::Required)].at,
             _ if is_publisher => &account.accepted_at,

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use bodkin_broker::topic::LeaseTimes;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -96,6 +97,25 @@ fn protected([first, second]: [Standing; 2]) -> Option<Site> {
     }
 }
 
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Copies the files of a directory that is written meanwhile: a file that is gone is left out, and sockets are.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_file() && entry.path().exists() {
+            std::fs::copy(entry.path(), &target).with_context(|| format!("cannot copy {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
 fn place(site: Site) -> usize {
     HOSTS.iter().position(|host| *host == site).unwrap_or_else(|| panic!("{} is no node", site.name()))
 }
@@ -125,11 +145,13 @@ impl<'p> Nodes<'p> {
         let directory = Directory::new(options.data.as_deref())?;
         let program = options.program()?;
         let config = directory.path().join("bodkin.toml");
-        let text = settings.file(settings.lease, &[]);
-        std::fs::write(&config, text).with_context(|| format!("cannot write {}", config.display()))?;
         let (settings, access) = (settings.clone(), access.clone());
         let mut nodes =
             Self { plant, settings, access, config, program, children: [const { None }; HOSTS.len()], disks: Vec::new(), directory };
+        if let Some(graph) = nodes.settings.graph_file() {
+            write(&nodes.graph_path(), &graph)?;
+        }
+        write(&nodes.config, &nodes.configuration(nodes.settings.lease, &[]))?;
         if nodes.settings.has_disks {
             for site in DISK_SITES {
                 let image = nodes.directory.path().join(format!("{}.img", site.name()));
@@ -206,6 +228,24 @@ impl<'p> Nodes<'p> {
         Ok(())
     }
 
+    /// Returns the configuration file of a node with this lease, without the topics whose index is in `left_out`.
+    pub fn configuration(&self, lease: LeaseTimes, left_out: &[usize]) -> String {
+        let graph = self.settings.graph_input().map(|_| self.graph_path());
+        self.settings.file(lease, graph.as_deref(), left_out)
+    }
+
+    fn graph_path(&self) -> PathBuf {
+        self.directory.path().join("graph.toml")
+    }
+
+    /// Copies the data directory of a node, which may run, into that of another one.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be copied.
+    pub fn copy_data(&self, from: Site, to: Site) -> anyhow::Result<()> {
+        copy(&self.data(from), &self.data(to))
+    }
+
     /// Returns the data directory of a node.
     pub fn data(&self, site: Site) -> PathBuf {
         self.directory.path().join(site.name())
@@ -262,7 +302,7 @@ impl<'p> Nodes<'p> {
     /// Returns an error if the file cannot be written, or the program cannot be started.
     pub fn revive_differently(&mut self, site: Site, file: &str) -> anyhow::Result<()> {
         let config = self.directory.path().join("other.toml");
-        std::fs::write(&config, file).with_context(|| format!("cannot write {}", config.display()))?;
+        write(&config, file)?;
         self.revive_with(site, &config)
     }
 

@@ -4,6 +4,7 @@
 //! same options and seed name the same configurations and faults on every machine and in every rerun.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 use bodkin_broker::timing::Nanos;
@@ -22,6 +23,10 @@ const REQUESTING: usize = 2;
 pub const DEALER_SYSTEM: &str = "crashtest";
 /// System that PUSH and PUB publish as in insecure mode.
 pub const ONE_WAY_SYSTEM: &str = "crashoneway";
+/// Topic of the events that the graph processes.
+const GRAPH_INPUT: &str = "CRASH-GRAPH-IN";
+/// Topic of the graph's results.
+pub const GRAPH_OUTPUT: &str = "CRASH-GRAPH-OUT";
 
 /// A transport of publishers or subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,13 +49,15 @@ pub enum Transport {
     Callback,
     /// Subscriber: ZMTP SUB.
     Prefix,
+    /// Subscriber: a stateful graph, by its results at a required subscriber.
+    Graph,
 }
 
 impl Transport {
     /// Transports of publishers.
     pub const PUBLISHERS: [Self; 5] = [Self::Http, Self::Req, Self::Push, Self::Pub, Self::Dealer];
     /// Transports of subscribers.
-    pub const SUBSCRIBERS: [Self; 4] = [Self::Required, Self::Stream, Self::Callback, Self::Prefix];
+    pub const SUBSCRIBERS: [Self; 5] = [Self::Required, Self::Stream, Self::Callback, Self::Prefix, Self::Graph];
 
     /// Returns the transport's name in reports.
     pub fn name(self) -> &'static str {
@@ -64,6 +71,7 @@ impl Transport {
             Self::Stream => "event stream",
             Self::Callback => "HTTP callback",
             Self::Prefix => "ZMTP SUB",
+            Self::Graph => "graph",
         }
     }
 
@@ -101,6 +109,13 @@ pub struct Line {
     pub terms: Terms,
 }
 
+impl Line {
+    /// Returns true if a subscriber of this transport receives the line's events.
+    pub fn reaches(&self, subscriber: Transport) -> bool {
+        subscriber != Transport::Graph || self.topic == GRAPH_INPUT
+    }
+}
+
 /// Configuration of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -119,7 +134,7 @@ pub struct Settings {
 impl Settings {
     /// Returns the settings with what the faults need.
     fn with_needs_of(self, faults: &[Fault]) -> Self {
-        let has_second_primary = faults.contains(&Fault::SecondPrimary);
+        let has_second_primary = faults.iter().any(|fault| matches!(fault, Fault::SecondPrimary | Fault::CopiedPrimary));
         Self { has_second_primary, has_disks: faults.iter().any(|fault| fault.needs_disks()), ..self }
     }
 }
@@ -135,11 +150,27 @@ impl Settings {
         self.lines.iter().filter(|line| line.transport == Transport::Dealer).count()
     }
 
-    /// Returns the configuration file of a node, without the topics whose index is in `left_out`.
-    pub fn file(&self, lease: LeaseTimes, left_out: &[usize]) -> String {
+    /// Returns the line whose events a graph processes, if the round has a graph.
+    pub fn graph_input(&self) -> Option<usize> {
+        self.lines.iter().position(|line| line.reaches(Transport::Graph))
+    }
+
+    /// Returns the file of the graph, if the round has one: each result is the mean of an event and of the one before it.
+    pub fn graph_file(&self) -> Option<String> {
+        let period_us = self.lines[self.graph_input()?].terms.period.as_micros();
+        Some(format!(
+            "[graph]\nname = \"means\"\nreplace_queued = false\n[[supplier]]\ntopic = \"{GRAPH_INPUT}\"\nshape = \"f64\"\nperiod_us = {period_us}\n\
+            [[operator]]\nname = \"mean\"\nkind = \"moving_average\"\ninputs = [\"{GRAPH_INPUT}\"]\nwindow = 2\n\
+            [[output]]\ntopic = \"{GRAPH_OUTPUT}\"\nfrom = \"mean\"\n"
+        ))
+    }
+
+    /// Returns the configuration file of a node with this graph file, without the topics whose index is in `left_out`.
+    pub fn file(&self, lease: LeaseTimes, graph: Option<&Path>, left_out: &[usize]) -> String {
         let ms = |nanos: Nanos| nanos.get() as f64 / 1e6;
+        let graphs = graph.map_or_else(String::new, |file| format!("graphs = [{file:?}]\n"));
         let mut text = format!(
-            "zmtp_system = \"{ONE_WAY_SYSTEM}\"\n[platform]\nlease_ms = {}\nheartbeat_ms = {}\ndrift_ppm = {}\ndetect_jitter_ms = {}\n\
+            "zmtp_system = \"{ONE_WAY_SYSTEM}\"\n{graphs}[platform]\nlease_ms = {}\nheartbeat_ms = {}\ndrift_ppm = {}\ndetect_jitter_ms = {}\n\
             redirect_ms = {}\nbroker_backup_ms = 1\nclock_error_ms = 0.1\n",
             ms(lease.lease),
             ms(lease.heartbeat),
@@ -147,16 +178,17 @@ impl Settings {
             ms(lease.detect_jitter),
             ms(lease.redirect)
         );
-        for (_, line) in self.lines.iter().enumerate().filter(|(index, _)| !left_out.contains(index)) {
-            let Terms { period, deadline, loss_tolerance, retention, is_durable } = line.terms;
+        let inputs = self.lines.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
+        let outputs = self.graph_input().map(|input| (GRAPH_OUTPUT, self.lines[input].terms));
+        for (topic, terms) in inputs.map(|(_, line)| (line.topic.as_str(), line.terms)).chain(outputs) {
+            let Terms { period, deadline, loss_tolerance, retention, is_durable } = terms;
             let loss_tolerance = loss_tolerance.map_or("inf".to_owned(), |losses| losses.to_string());
             let (period, deadline) = (period.as_micros(), deadline.as_micros());
             write!(
                 text,
-                "[[topic]]\nevent_type = \"{}\"\nperiod_us = {period}\ndeadline_us = {deadline}\nloss_tolerance = {loss_tolerance}\n\
+                "[[topic]]\nevent_type = \"{topic}\"\nperiod_us = {period}\ndeadline_us = {deadline}\nloss_tolerance = {loss_tolerance}\n\
                 retention = {retention}\ndurable = {is_durable}\nbroker_subscriber_max_ms = 1\npublisher_broker_ms = 1\n\
-                dispatch_cost_us = 10\nreplica_cost_us = 10\n",
-                line.topic
+                dispatch_cost_us = 10\nreplica_cost_us = 10\n"
             )
             .expect("text takes text");
         }
@@ -262,6 +294,7 @@ fn drawn(draws: &mut Draws, options: &CrashOptions) -> Settings {
         lines.push(dealer(lines.len(), some_terms(&[loss_tolerance])));
     }
     if !options.dealer_only {
+        lines.push(Line { topic: GRAPH_INPUT.to_owned(), ..dealer(lines.len(), some_terms(&[Some(0)])) });
         // The first topic of each transport may lose nothing, so that each campaign checks the strict promise.
         add_others(&mut lines, |_, index| some_terms(if index == 0 { &[Some(0)] } else { &[Some(0), Some(3), None] }));
     }
@@ -366,7 +399,7 @@ mod tests {
     #[test]
     fn file_leaves_topics_out() {
         let settings = Plan::new(&options("--fault kill --streams 1"), 1).rounds.remove(0).settings;
-        let [whole, part] = [&[][..], &[0]].map(|left_out| settings.file(settings.lease, left_out));
+        let [whole, part] = [&[][..], &[0]].map(|left_out| settings.file(settings.lease, None, left_out));
         let count = |text: &str| text.matches("[[topic]]").count();
         assert_eq!((count(&whole), count(&part)), (9, 8));
         assert!(whole.contains("CRASH-L0-0") && !part.contains("CRASH-L0-0"));

@@ -80,14 +80,18 @@ pub fn strike(plant: &Plant, nodes: &mut Nodes<'_>, fault: Fault, options: &Cras
         Fault::KillWitness => nodes.kill(Site::Witness)?,
         Fault::KillBackup => nodes.kill(other)?,
         Fault::SecondPrimary => second_primary(nodes)?,
+        Fault::CopiedPrimary => {
+            nodes.copy_data(Site::First, Site::Clone)?;
+            second_primary(nodes)?;
+        }
         Fault::OtherWitness => {
             let mut lease = nodes.settings().lease;
             lease.lease = Nanos::new(2 * lease.lease.get());
-            let file = nodes.settings().file(lease, &[]);
+            let file = nodes.configuration(lease, &[]);
             differ(nodes, leader, Site::Witness, &file)?;
         }
         Fault::OtherBackup => {
-            let file = nodes.settings().file(nodes.settings().lease, &[0]);
+            let file = nodes.configuration(nodes.settings().lease, &[0]);
             differ(nodes, leader, other, &file)?;
         }
         Fault::FullBackup => {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bodkin_client::realtime::*;
+use nix::sys::signal::Signal;
 
 use crate::support::{
     arrowhead::{event, system},
@@ -213,6 +214,49 @@ fn events_that_wait_in_a_turn_for_those_of_others_keep_their_period() {
         sends.covered == [TIMES as u64]
     });
     assert_eq!(sends.excess, [0; 0], "none came faster than its period");
+}
+
+#[test]
+fn results_of_events_that_waited_together_reach_who_is_required() {
+    const EVENTS: u64 = 60;
+    let data = tempfile::tempdir().expect("a directory");
+    let graph = data.path().join("graph.toml");
+    let text = "[graph]\nname = \"means\"\nreplace_queued = false\n[[supplier]]\ntopic = \"level\"\nshape = \"f64\"\nperiod_ms = 10\n\
+        [[operator]]\nname = \"mean\"\nkind = \"moving_average\"\ninputs = [\"level\"]\nwindow = 2\n[[output]]\ntopic = \"mean\"\nfrom = \"mean\"\n";
+    fs::write(&graph, text).expect("written");
+    let topic = |name: &str| {
+        let promises = "deadline_s = 60\nloss_tolerance = 0\nretention = 100\npublisher_broker_ms = 1";
+        format!("[[topic]]\nevent_type = \"{name}\"\nperiod_ms = 10\n{promises}\n")
+    };
+    let cloud = start(data.path(), &format!("graphs = [{graph:?}]\n{}{}", topic("level"), topic("mean")), &[]);
+    let mut hears = Hears::from(address(&cloud), "display", "mean", required());
+    until("it is subscribed", || {
+        hears.turn();
+        hears.subscribed > 0
+    });
+    let (mut sends, topics) = Sends::to(address(&cloud), "sensor", &["level"]);
+    for number in 1..=EVENTS {
+        // Some events wait for the node, which stands still, longer than is stated.
+        match number % 20 {
+            5 => cloud.signal(Signal::SIGSTOP),
+            10 => cloud.signal(Signal::SIGCONT),
+            _ => {}
+        }
+        sends.publish(topics[0], &number.to_string());
+        let due = Instant::now() + Duration::from_millis(11);
+        while Instant::now() < due {
+            sends.turn();
+            hears.turn();
+        }
+    }
+    until("everything is covered", || {
+        sends.turn();
+        hears.turn();
+        sends.covered == [EVENTS]
+    });
+    let means: Vec<f64> = hears.events.iter().map(|mean| mean.parse().expect("a number")).collect();
+    let expected: Vec<f64> = (1..=EVENTS).map(|number| if number == 1 { 1.0 } else { number as f64 - 0.5 }).collect();
+    assert_eq!((means, sends.excess, hears.lost), (expected, vec![], vec![]));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use bodkin_client::realtime::{
 
 use super::super::access::REQUIRED_SYSTEM;
 use super::super::nodes::zmtp;
-use super::super::plan::{DEALER_SYSTEM, Terms, Transport};
+use super::super::plan::{DEALER_SYSTEM, GRAPH_OUTPUT, Terms, Transport};
 use super::super::plant::Site;
 use super::{DRAIN_MAX, Scene};
 
@@ -114,12 +114,17 @@ fn note(report: PublisherReport<'_>, scene: &Scene) {
 /// Returns an error if the system gives no poll or no key.
 pub fn subscribe(scene: &Arc<Scene>) -> anyhow::Result<()> {
     let lines = &scene.settings.lines;
-    let config = SubscriberConfig { acknowledge_every: 1, acknowledge_after: TURN_MAX, window: WINDOW, streams_max: RUNS * lines.len() };
+    let config =
+        SubscriberConfig { acknowledge_every: 1, acknowledge_after: TURN_MAX, window: WINDOW, streams_max: RUNS * (lines.len() + 1) };
     let mut subscriber = RealtimeSubscriber::connect(brokers(scene, Site::Viewer, REQUIRED_SYSTEM)?, config)?;
     for line in lines {
         let loss_tolerance = line.terms.loss_tolerance;
         let required_for = loss_tolerance.map(|_| REQUIRED_FOR);
         subscriber.subscribe(&line.topic, Subscription { loss_tolerance, required_for, ..Subscription::default() });
+    }
+    if scene.settings.graph_input().is_some() {
+        let results = Subscription { loss_tolerance: Some(0), required_for: Some(REQUIRED_FOR), ..Subscription::default() };
+        subscriber.subscribe(GRAPH_OUTPUT, results);
     }
     while scene.subscribers_run() {
         subscriber.turn(TURN_MAX, |report| take(report, scene))?;
@@ -129,6 +134,10 @@ pub fn subscribe(scene: &Arc<Scene>) -> anyhow::Result<()> {
 
 fn take(report: SubscriberReport<'_>, scene: &Scene) {
     match report {
+        // The graph's topic comes after those of the lines.
+        SubscriberReport::Event(event) if event.topic.index() == scene.settings.lines.len() => {
+            scene.receive_result(event.payload, event.is_late);
+        }
         SubscriberReport::Event(event) => {
             scene.receive(Transport::Required, event.payload, event.is_late);
             let header = event.header;
@@ -140,6 +149,13 @@ fn take(report: SubscriberReport<'_>, scene: &Scene) {
             if is_dealer && !header.flags.resend && !header.flags.recovered && !event.is_late {
                 observed.latencies.record_ns(latency_ns);
             }
+        }
+        SubscriberReport::Lost { topic, .. } => {
+            let (subscriber, line) = match topic.index() {
+                line if line < scene.settings.lines.len() => (Transport::Required, line),
+                _ => (Transport::Graph, scene.settings.graph_input().expect("only a graph has results")),
+            };
+            scene.ledger().report_loss(subscriber, line);
         }
         SubscriberReport::Refused { text, .. } => *scene.observed().refused.entry(format!("subscription: {text}")).or_default() += 1,
         SubscriberReport::Session(SessionReport::TwoLeaders(_)) => drop(scene.two_leaders.fetch_add(1, Relaxed)),

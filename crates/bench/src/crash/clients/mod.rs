@@ -35,6 +35,8 @@ const FLOW_WAIT_MAX: Duration = Duration::from_secs(20);
 /// Longest wait at the end for events in flight.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// More events than a line has in a round. Two payloads add up to a number that a double holds.
+const LINE: u64 = 1_000_000_000;
 
 /// State that all clients of a round share.
 pub struct Scene {
@@ -74,7 +76,8 @@ pub struct Observed {
 impl Scene {
     /// Returns a scene without clients.
     pub fn new(plant: &Arc<Plant>, settings: &Settings, access: Access, is_dealer_only: bool) -> Self {
-        let subscribers = if is_dealer_only { vec![Transport::Required] } else { Transport::SUBSCRIBERS.to_vec() };
+        let mut subscribers = if is_dealer_only { vec![Transport::Required] } else { Transport::SUBSCRIBERS.to_vec() };
+        subscribers.retain(|subscriber| settings.lines.iter().any(|line| line.reaches(*subscriber)));
         Self {
             plant: Arc::clone(plant),
             ledger: Mutex::new(Ledger::new(&settings.lines, &subscribers)),
@@ -118,17 +121,26 @@ impl Scene {
         !self.subscribers_stop.load(Relaxed)
     }
 
-    /// Returns the payload of an event: the line and the sequence.
+    /// Returns the payload of an event: a number that says the line and the sequence, for a graph reads numbers.
     fn payload(line: usize, sequence: u64) -> String {
-        format!("{line}-{sequence}")
+        (line as u64 * LINE + sequence).to_string()
     }
 
     /// Records an arrival by its payload. Payloads of others are ignored.
     fn receive(&self, subscriber: Transport, payload: &[u8], is_late: bool) {
-        let numbers = std::str::from_utf8(payload).ok().and_then(|text| text.split_once('-'));
-        let numbers = numbers.and_then(|(line, sequence)| Some((line.parse().ok()?, sequence.parse().ok()?)));
-        if let Some((line, sequence)) = numbers {
-            self.ledger().receive(subscriber, line, sequence, is_late, Instant::now());
+        let number = std::str::from_utf8(payload).ok().and_then(|text| text.parse::<u64>().ok());
+        if let Some(number) = number {
+            self.ledger().receive(subscriber, (number / LINE) as usize, number % LINE, is_late, Instant::now());
+        }
+    }
+
+    /// Records a result of the graph: the mean of an event and of the one before it.
+    fn receive_result(&self, payload: &[u8], is_late: bool) {
+        let line = self.settings.graph_input().expect("only a graph has results");
+        let mean = std::str::from_utf8(payload).ok().and_then(|text| text.parse::<f64>().ok());
+        match mean.and_then(|mean| second_of_mean(line, mean)) {
+            Some(sequence) => self.ledger().receive(Transport::Graph, line, sequence, is_late, Instant::now()),
+            None => self.ledger().receive_wrong_result(line),
         }
     }
 }
@@ -232,6 +244,17 @@ impl Clients {
     }
 }
 
+/// Returns the sequence of the second event of a line that this is the mean of; of the first event of all it is its own, as no event is before it.
+fn second_of_mean(line: usize, mean: f64) -> Option<u64> {
+    let base = (line as u64 * LINE) as f64;
+    let doubled = 2.0 * (mean - base);
+    if doubled == 2.0 {
+        return Some(1);
+    }
+    let is_of_neighbors = doubled.fract() == 0.0 && doubled >= 3.0 && doubled % 2.0 == 1.0;
+    is_of_neighbors.then_some((doubled as u64).div_ceil(2))
+}
+
 fn silent(scene: &Scene) -> String {
     let ledger = scene.ledger();
     let silent = ledger.silent();
@@ -251,4 +274,17 @@ fn spawn(
         scene.plant.enter(site)?;
         run(&scene)
     })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_names_second_of_two_neighbors() {
+        let base = (3 * LINE) as f64;
+        let second = |mean: f64| second_of_mean(3, base + mean);
+        assert_eq!([1.0, 1.5, 2.5, 99_999.5].map(second), [Some(1), Some(2), Some(3), Some(100_000)]);
+        assert_eq!([0.5, 2.0, 7.0, -3.0, f64::NAN].map(second), [None; 5], "of one event, of others, of another line");
+    }
 }
