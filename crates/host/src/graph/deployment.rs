@@ -207,6 +207,11 @@ impl Deployment {
         })
     }
 
+    /// Returns true if an event of a supplier would replace none that waits.
+    pub fn has_room(&self, supplier: SupplierId) -> bool {
+        self.machine.has_room(supplier)
+    }
+
     /// Whose a result counts as: its publisher's, if that is of this edge, else the system's that is called as the edge on which it was published. A number that no system has where there is none.
     pub fn source(&self, publisher: PublisherId, snapshot: &Snapshot) -> SystemId {
         let Some(origin) = origin(publisher) else { return SystemId(publisher.0.cast_signed()) };

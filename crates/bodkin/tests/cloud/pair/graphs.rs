@@ -6,10 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use bodkin_broker::EventId;
+use bodkin_client::realtime::{Brokers, RealtimePublisher, Retention, WhenFull};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::nodes::{Node, Pair};
+use crate::real_time_client::{Hears, required, until};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::System;
 use crate::support::patience::{eventually, eventually_some};
@@ -129,6 +131,40 @@ fn a_filter_goes_on_at_the_node_that_leads_next() {
         let is_there = || heard(&[&stream]).values().any(|mean| (mean - 4.0).abs() < 1e-9);
         assert!(eventually(is_there), "the mean of 1, 3 and 8 is not among {:?}: {}", heard(&[&stream]), backup.said());
     }
+}
+
+#[test]
+fn burst_of_events_has_each_result() {
+    const EVENTS: u64 = 400;
+    let place = TempDir::new().expect("a directory");
+    let promises = "period_ms = 1\njitter_ms = 500\ndeadline_s = 60\nloss_tolerance = 0\nretention = 2000";
+    let topic = |name: &str| format!("[[topic]]\nevent_type = \"{name}\"\n{promises}\n");
+    let file = place.path().join("graph.toml");
+    fs::write(&file, MEANS).expect("written");
+    let (pair, _witness, _backup, primary) = Pair::known(&format!("graphs = [{file:?}]\n"), &(topic("level") + &topic("mean")));
+    for name in ["sensor", "display"] {
+        register(&primary, name);
+    }
+    let (first, second) = pair.zmtp_addresses();
+    let mut hears = Hears::by(Brokers::pair("display", first, second), "mean", required());
+    until("it is subscribed", || {
+        hears.turn();
+        hears.subscribed > 0
+    });
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+    let level = publisher.add_topic("level", Retention::new(1, 1024, WhenFull::Block));
+    // More than the graph has room for, all at once: none may take another one's place.
+    for number in 1..=EVENTS {
+        publisher.publish(level, number.to_string().as_bytes()).expect("there is room");
+    }
+    until("each result is there", || {
+        publisher.turn(Duration::from_millis(1), |_| ()).expect("a turn");
+        hears.turn();
+        hears.events.len() as u64 >= EVENTS
+    });
+    let means: Vec<f64> = hears.events.iter().map(|mean| mean.parse().expect("a number")).collect();
+    let mean = |number: u64| (number.saturating_sub(3).max(1)..=number).sum::<u64>() as f64 / number.min(4) as f64;
+    assert_eq!(means, (1..=EVENTS).map(mean).collect::<Vec<_>>());
 }
 
 #[test]

@@ -159,7 +159,7 @@ impl Deployment {
         if !self.held.push(event) {
             GraphCounts::one(&self.counts.refused);
             if let Some(times) = self.seldom.due(&self.graph().name) {
-                tracing::warn!(graph = self.graph().name, event = %id, times, "more events have come than are held while a graph is replaced");
+                tracing::warn!(graph = self.graph().name, event = %id, times, "more events have come than are held for a graph that is replaced or busy");
             }
         }
     }

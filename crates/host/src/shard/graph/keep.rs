@@ -341,8 +341,10 @@ impl Shard {
         let mut handed = std::mem::take(&mut checkpoints.handed);
         let mut untracked = Vec::new();
         for key in handed.drain(..) {
-            let found = deployed.iter().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?, deployed.holds())));
-            let Some((at, supplier, is_held)) = found else { continue };
+            let supplied = deployed.iter().enumerate().find_map(|(at, deployed)| Some((at, deployed.supplier_of(key)?)));
+            let Some((at, supplier)) = supplied else { continue };
+            // An event with a bound on losses replaces none that waits: a burst, as publishers send it after a failover, is processed one by one.
+            let is_held = deployed[at].holds() || !deployed[at].deployment.has_room(supplier);
             let Deployed { deployment, keeping: Some(keeping), .. } = &mut deployed[at] else { continue };
             let taken = Taken { supplier, publisher, incarnation, through: sequence };
             let is_had = keeping.cover.has(supplier, publisher, incarnation, sequence);
