@@ -36,6 +36,9 @@ pub fn promise(line: &Line, subscriber: Transport, has_failed_over: bool) -> Pro
     let Line { transport, terms, .. } = line;
     match (subscriber, transport) {
         (Transport::Graph, _) => Promise::Once,
+        (Transport::JetStream, Transport::Push | Transport::Pub) => Promise::AtMostOnce,
+        (Transport::JetStream, Transport::Dealer) if terms.loss_tolerance != Some(0) => Promise::AtMostOnce,
+        (Transport::JetStream, _) => Promise::Once,
         (Transport::Required, Transport::Push | Transport::Pub) => Promise::AtMostOnce,
         (_, Transport::Push | Transport::Pub) => Promise::Nothing,
         (Transport::Required, Transport::Dealer) => terms.loss_tolerance.map_or(Promise::AtMostOnce, Promise::Losses),

@@ -14,6 +14,7 @@ mod clients;
 mod disk;
 mod fate;
 mod fault;
+mod jetstream;
 mod ledger;
 mod nodes;
 mod plan;
@@ -30,6 +31,7 @@ pub use fault::Fault;
 use std::sync::Arc;
 
 use self::access::Access;
+use self::jetstream::JetStream;
 use self::plan::Plan;
 use self::plant::{Plant, Site};
 use self::state::Saved;
@@ -52,13 +54,19 @@ pub fn run(options: &CrashOptions) -> anyhow::Result<Report> {
     let mut conditions = Conditions::begin("placed by the kernel".into(), server, "until every stream flows".into(), options.times);
     // This thread asks the brokers from where the subscribers are.
     plant.enter(Site::Viewer)?;
+    let server = if options.faults.is_some() && !options.dealer_only { JetStream::start(&plant)? } else { None };
+    if options.faults.is_some() && server.is_none() {
+        eprintln!("there is no nats-server (BODKIN_NATS_SERVER, or on PATH): nothing is forwarded to JetStream");
+    }
     let access = if options.secure { Access::secure(&options.program()?, &plan)? } else { Access::default() };
     let mut first = 0;
     for round in &plan.rounds {
         // A breach ends the pair of a round, and the rest of the faults strike a new one.
         while saved.results.len() < first + round.faults.len() {
             let done = saved.results.len() - first;
-            round::run(&plant, &access, options, round, done, &mut saved)?;
+            // Another pair on the same edge would be refused, for its stream begins anew.
+            let edge = server.as_ref().map(|_| format!("crash{}", saved.results.len()));
+            round::run(&plant, &access, options, &round.forwarding(edge), done, &mut saved)?;
         }
         first += round.faults.len();
     }

@@ -12,6 +12,7 @@ use bodkin_broker::topic::LeaseTimes;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
+use super::jetstream::{self, LANE, STREAM};
 use crate::draws::Draws;
 use crate::options::CrashOptions;
 
@@ -51,13 +52,15 @@ pub enum Transport {
     Prefix,
     /// Subscriber: a stateful graph, by its results at a required subscriber.
     Graph,
+    /// Subscriber: a stream of NATS JetStream to which the pair forwards durable events.
+    JetStream,
 }
 
 impl Transport {
     /// Transports of publishers.
     pub const PUBLISHERS: [Self; 5] = [Self::Http, Self::Req, Self::Push, Self::Pub, Self::Dealer];
     /// Transports of subscribers.
-    pub const SUBSCRIBERS: [Self; 5] = [Self::Required, Self::Stream, Self::Callback, Self::Prefix, Self::Graph];
+    pub const SUBSCRIBERS: [Self; 6] = [Self::Required, Self::Stream, Self::Callback, Self::Prefix, Self::Graph, Self::JetStream];
 
     /// Returns the transport's name in reports.
     pub fn name(self) -> &'static str {
@@ -72,6 +75,7 @@ impl Transport {
             Self::Callback => "HTTP callback",
             Self::Prefix => "ZMTP SUB",
             Self::Graph => "graph",
+            Self::JetStream => "JetStream",
         }
     }
 
@@ -112,7 +116,11 @@ pub struct Line {
 impl Line {
     /// Returns true if a subscriber of this transport receives the line's events.
     pub fn reaches(&self, subscriber: Transport) -> bool {
-        subscriber != Transport::Graph || self.topic == GRAPH_INPUT
+        match subscriber {
+            Transport::Graph => self.topic == GRAPH_INPUT,
+            Transport::JetStream => self.terms.is_durable,
+            _ => true,
+        }
     }
 }
 
@@ -129,6 +137,8 @@ pub struct Settings {
     pub has_second_primary: bool,
     /// True if the nodes have disks of their own.
     pub has_disks: bool,
+    /// Name as which the pair forwards its durable events to JetStream; `None`: it forwards nothing.
+    pub edge: Option<String>,
 }
 
 impl Settings {
@@ -152,7 +162,7 @@ impl Settings {
 
     /// Returns the line whose events a graph processes, if the round has a graph.
     pub fn graph_input(&self) -> Option<usize> {
-        self.lines.iter().position(|line| line.reaches(Transport::Graph))
+        self.lines.iter().position(|line| line.topic == GRAPH_INPUT)
     }
 
     /// Returns the file of the graph, if the round has one: each result is the mean of an event and of the one before it.
@@ -192,6 +202,15 @@ impl Settings {
             )
             .expect("text takes text");
         }
+        if let Some(edge) = &self.edge {
+            let forwarded: Vec<&str> = self.lines.iter().filter(|line| line.terms.is_durable).map(|line| line.topic.as_str()).collect();
+            write!(
+                text,
+                "[fleet]\nservers = [\"nats://{}\"]\nstream = \"{STREAM}\"\nedge = \"{edge}\"\ncreate_replicas = 1\nlanes = {{ {LANE} = {forwarded:?} }}\n",
+                jetstream::address()
+            )
+            .expect("text takes text");
+        }
         text
     }
 }
@@ -205,6 +224,13 @@ pub struct Round {
     pub settings: Settings,
     /// The faults, in their order.
     pub faults: Vec<Fault>,
+}
+
+impl Round {
+    /// Returns the round with a pair that forwards as this edge.
+    pub fn forwarding(&self, edge: Option<String>) -> Self {
+        Self { settings: Settings { edge, ..self.settings.clone() }, ..self.clone() }
+    }
 }
 
 /// The rounds of a campaign.
@@ -264,7 +290,7 @@ fn stated(options: &CrashOptions) -> Settings {
         // One topic of each transport is durable where the transport acknowledges.
         add_others(&mut lines, |transport, index| terms(Some(0), index == 1 && transport.acknowledges()));
     }
-    Settings { lease, lines, is_standby_first: !options.primary_first, has_second_primary: false, has_disks: false }
+    Settings { lease, lines, is_standby_first: !options.primary_first, has_second_primary: false, has_disks: false, edge: None }
 }
 
 /// Returns settings at random.
@@ -296,9 +322,13 @@ fn drawn(draws: &mut Draws, options: &CrashOptions) -> Settings {
     if !options.dealer_only {
         lines.push(Line { topic: GRAPH_INPUT.to_owned(), ..dealer(lines.len(), some_terms(&[Some(0)])) });
         // The first topic of each transport may lose nothing, so that each campaign checks the strict promise.
-        add_others(&mut lines, |_, index| some_terms(if index == 0 { &[Some(0)] } else { &[Some(0), Some(3), None] }));
+        // The second one of HTTP is durable, so that there is something to forward.
+        add_others(&mut lines, |transport, index| {
+            let terms = some_terms(if index == 0 { &[Some(0)] } else { &[Some(0), Some(3), None] });
+            Terms { is_durable: terms.is_durable || transport == Transport::Http && index == 1, ..terms }
+        });
     }
-    Settings { lease, lines, is_standby_first, has_second_primary: false, has_disks: false }
+    Settings { lease, lines, is_standby_first, has_second_primary: false, has_disks: false, edge: None }
 }
 
 /// Returns terms that the admission test accepts: N covers a failover.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::clients::Scene;
 use super::ledger::{Breach, Ledger};
-use super::plan::{Plan, Round, Transport};
+use super::plan::{Line, Plan, Round, Transport};
 use super::state::{FaultResult, Saved, Totals};
 use crate::load::Measured;
 use crate::options::CrashOptions;
@@ -41,7 +41,7 @@ pub fn totals(round: &Round, scene: &Scene) -> Totals {
         Figure::max("latency_max_ms", observed.all_latencies.max(Unit::Ms)),
     ]);
     if scene.settings.lines.len() > scene.settings.dealer_count() {
-        figures.extend(deliveries(&ledger, &scene.subscribers));
+        figures.extend(deliveries(&ledger, &round.settings.lines, &scene.subscribers));
     }
     figures.extend(observed.latencies.figures("latency_", Unit::Ms, &PERCENTS));
     Totals { label: round.label.clone(), figures, latencies: observed.latencies.counts() }
@@ -49,7 +49,7 @@ pub fn totals(round: &Round, scene: &Scene) -> Totals {
 
 /// Losses of the DEALER lines of this tolerance.
 fn losses(ledger: &Ledger, round: &Round, name: &str, tolerance: Option<u32>) -> Vec<Figure> {
-    let is_of = |line: &super::plan::Line| line.transport == Transport::Dealer && line.terms.loss_tolerance == tolerance;
+    let is_of = |line: &Line| line.transport == Transport::Dealer && line.terms.loss_tolerance == tolerance;
     let lines: Vec<usize> = (0..round.settings.lines.len()).filter(|index| is_of(&round.settings.lines[*index])).collect();
     let losses = || lines.iter().map(|line| ledger.losses(*line));
     let published = ledger.published();
@@ -65,7 +65,7 @@ fn losses(ledger: &Ledger, round: &Round, name: &str, tolerance: Option<u32>) ->
 }
 
 /// Accepted events of each transport, and their arrivals at each subscriber.
-fn deliveries(ledger: &Ledger, subscribers: &[Transport]) -> Vec<Figure> {
+fn deliveries(ledger: &Ledger, lines: &[Line], subscribers: &[Transport]) -> Vec<Figure> {
     let key = |transport: Transport| transport.name().to_lowercase().replace(' ', "_");
     let mut figures = Vec::new();
     for publisher in Transport::PUBLISHERS {
@@ -73,7 +73,8 @@ fn deliveries(ledger: &Ledger, subscribers: &[Transport]) -> Vec<Figure> {
             let [accepted, ..] = ledger.counts(publisher, Transport::Required);
             figures.push(Figure::sum(format!("{}_accepted", key(publisher)), accepted));
         }
-        for subscriber in subscribers {
+        let is_reached = |subscriber: &&Transport| lines.iter().any(|line| line.transport == publisher && line.reaches(**subscriber));
+        for subscriber in subscribers.iter().filter(is_reached) {
             let [_, arrived, _] = ledger.counts(publisher, *subscriber);
             figures.push(Figure::sum(format!("{}_to_{}", key(publisher), key(*subscriber)), arrived));
         }

@@ -19,7 +19,7 @@ pub mod fleet;
 pub mod frame;
 pub mod listener;
 pub mod payload;
-mod peer;
+pub mod peer;
 mod plain;
 pub mod publisher;
 pub mod relay;

@@ -7,6 +7,7 @@ mod callback;
 mod dealer;
 mod either_node;
 pub mod http;
+mod jetstream;
 mod one_way;
 mod post;
 mod request;
@@ -77,7 +78,10 @@ impl Scene {
     /// Returns a scene without clients.
     pub fn new(plant: &Arc<Plant>, settings: &Settings, access: Access, is_dealer_only: bool) -> Self {
         let mut subscribers = if is_dealer_only { vec![Transport::Required] } else { Transport::SUBSCRIBERS.to_vec() };
-        subscribers.retain(|subscriber| settings.lines.iter().any(|line| line.reaches(*subscriber)));
+        subscribers.retain(|subscriber| match subscriber {
+            Transport::JetStream => settings.edge.is_some(),
+            _ => settings.lines.iter().any(|line| line.reaches(*subscriber)),
+        });
         Self {
             plant: Arc::clone(plant),
             ledger: Mutex::new(Ledger::new(&settings.lines, &subscribers)),
@@ -134,6 +138,11 @@ impl Scene {
         }
     }
 
+    /// Records a report that forwarded events were lost, which names no publisher.
+    fn receive_forwarded_loss(&self, events: u64) {
+        *self.observed().refused.entry("lost before JetStream".to_owned()).or_default() += events;
+    }
+
     /// Records a result of the graph: the mean of an event and of the one before it.
     fn receive_result(&self, payload: &[u8], is_late: bool) {
         let line = self.settings.graph_input().expect("only a graph has results");
@@ -186,6 +195,9 @@ impl Clients {
         }
         if self.scene.subscribers.contains(&Transport::Callback) {
             self.subscriber("callback", callback::subscribe)?;
+        }
+        if let Some(edge) = self.scene.settings.edge.clone() {
+            self.subscriber("jetstream", move |scene| jetstream::subscribe(scene, &edge))?;
         }
         if self.scene.subscribers.contains(&Transport::Prefix) {
             for broker in super::nodes::BROKERS {

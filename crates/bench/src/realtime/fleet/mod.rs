@@ -1,9 +1,9 @@
 //! `bench fleet`: events of a node into a JetStream stream on three servers, beside a bare client with the same batches; a backlog that is drained beside live traffic; links and servers that go.
 
-mod bare;
+pub mod bare;
 mod edge;
 mod faults;
-mod stored;
+pub mod stored;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -57,18 +57,8 @@ impl Stored {
     /// # Errors
     /// A message is no batch, a batch does not follow the one before it, or the servers do not answer.
     pub fn read(bare: &mut Bare, stream: &str, subject: &str) -> anyhow::Result<Self> {
-        let call = Subject::new(&format!("$JS.API.STREAM.MSG.GET.{stream}"))?;
-        let (mut stored, mut from, mut before) = (Self::default(), 1, None);
-        while let Some(Message { seq, hdrs, data }) = next(bare, &call, subject, from)? {
-            let identity = Identity::read(&Headers::read(&decode_base64(&hdrs)?)?)?;
-            let follows = before.is_none_or(|Identity { epoch, last, .. }| identity.epoch > epoch || identity.first == last + 1);
-            ensure!(follows, "{identity:?} does not follow {before:?}");
-            before = Some(identity);
-            for record in Records::new(&decode_base64(&data)?) {
-                stored.take(record?);
-            }
-            from = seq + 1;
-        }
+        let (mut stored, mut lane) = (Self::default(), LaneReader::new(stream, subject)?);
+        while lane.next(bare, |record| stored.take(record))? {}
         Ok(stored)
     }
 
@@ -84,6 +74,43 @@ impl Stored {
         } else {
             self.doubled += 1;
         }
+    }
+}
+
+/// Reads the batches of one lane, in their order.
+#[derive(Debug)]
+pub struct LaneReader {
+    call: Subject,
+    subject: String,
+    from: u64,
+    before: Option<Identity>,
+}
+
+impl LaneReader {
+    /// Begins with the first batch.
+    ///
+    /// # Errors
+    /// Returns an error if the stream's name is no part of a subject.
+    pub fn new(stream: &str, subject: &str) -> anyhow::Result<Self> {
+        let call = Subject::new(&format!("$JS.API.STREAM.MSG.GET.{stream}"))?;
+        Ok(Self { call, subject: subject.to_owned(), from: 1, before: None })
+    }
+
+    /// Calls `take` with each record of the next batch; false if there is no further one yet.
+    ///
+    /// # Errors
+    /// Returns an error if a message is no batch, a batch does not follow the one before it, or the servers do not answer.
+    pub fn next(&mut self, bare: &mut Bare, mut take: impl FnMut(Record<'_>)) -> anyhow::Result<bool> {
+        let Some(Message { seq, hdrs, data }) = next(bare, &self.call, &self.subject, self.from)? else { return Ok(false) };
+        let identity = Identity::read(&Headers::read(&decode_base64(&hdrs)?)?)?;
+        let follows = self.before.is_none_or(|Identity { epoch, last, .. }| identity.epoch > epoch || identity.first == last + 1);
+        ensure!(follows, "{identity:?} does not follow {:?}", self.before);
+        self.before = Some(identity);
+        for record in Records::new(&decode_base64(&data)?) {
+            take(record?);
+        }
+        self.from = seq + 1;
+        Ok(true)
     }
 }
 
