@@ -63,6 +63,26 @@ fn ids(node: &Node) -> Vec<Value> {
 }
 
 #[test]
+fn first_leader_that_dies_at_once_leaves_one_pair() {
+    let mut pair = Pair::new();
+    // It dies long before the next heartbeat.
+    pair.configure("[platform]\nlease_ms = 3000\nheartbeat_ms = 1400\ndrift_ppm = 200\ndetect_jitter_ms = 1000\nredirect_ms = 1000\n");
+    let _witness = pair.witness();
+    let mut backup = pair.backup();
+    let mut primary = pair.primary();
+    primary.served();
+    primary.protected(true);
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    for _ in 0..3 {
+        primary = pair.primary();
+        backup.protected(true);
+        primary.signal(Signal::SIGKILL);
+        backup.protected(false);
+    }
+}
+
+#[test]
 fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back_as_backup() {
     let (pair, _witness, mut backup, primary) = Pair::protected();
     assert_eq!(register(&primary, 0), Some(201));

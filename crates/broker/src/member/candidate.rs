@@ -110,7 +110,9 @@ impl Member {
             outputs.push(Output::Tell(Tell::Cold(epoch)));
         }
         self.wanted.epoch = epoch;
-        self.wanted.pair = self.wanted.pair.or(Some(self.config.new_pair));
+        if !self.config.is_by_majority() {
+            self.name_pair();
+        }
         self.wanted.standing = Lead::first_standing(epoch, self.config.node, self.wanted.standing, self.forced);
         self.promise = None;
         self.followed = None;
@@ -121,6 +123,8 @@ impl Member {
         self.lead = Some(Lead::new(epoch, until, self.now));
         outputs.push(Output::Lead { epoch, until });
         self.reserve();
+        // The voters learn the pair's identity before their first grant.
+        self.report_all(outputs);
     }
 
     pub(super) fn refused(&mut self, by: Node, asked: Epoch, reason: BallotRefusal, retry_after_ns: u64, outputs: &mut Vec<Output>) {

@@ -63,6 +63,8 @@ impl Member {
             lead.until = until;
             outputs.push(Output::Lead { epoch, until });
         }
+        // A voter has the identity, and tells it each later candidate before it votes.
+        self.name_pair();
     }
 
     /// Asks for the lease to go on, every heartbeat.

@@ -178,9 +178,15 @@ impl Member {
         Ok(())
     }
 
-    /// The pair that this node has met; `None` until a leader was elected.
+    /// The pair that this node has met; `None` until a leader was elected. The first leader offers an identity, and keeps it when a voter has it: were
+    /// it kept before, a leader that dies at once would come back to a pair that has got another one.
     pub fn pair(&self) -> Option<PairId> {
-        self.wanted.pair
+        self.wanted.pair.or_else(|| self.lead.as_ref().map(|_| self.config.new_pair))
+    }
+
+    /// Gives the pair an identity, if it has none.
+    pub(super) fn name_pair(&mut self) {
+        self.wanted.pair = self.wanted.pair.or(Some(self.config.new_pair));
     }
 
     /// The process that counts as a node, while it is connected.
@@ -313,11 +319,11 @@ impl Member {
         self.config.others().for_each(|to| self.report(to, outputs));
     }
 
-    fn report(&mut self, to: Node, outputs: &mut Vec<Output>) {
+    pub(super) fn report(&mut self, to: Node, outputs: &mut Vec<Output>) {
         let (true, Some(node)) = (self.peers.of(to).is_connected, self.third(to)) else { return };
         let (number, answers) = (self.peers.of(node).claim_number, self.peers.taken[to.index()]);
         let (incarnation, claim) = (self.peers.of(node).holder, self.claim(node));
-        let (epoch, pair) = (self.wanted.epoch, self.wanted.pair);
+        let (epoch, pair) = (self.wanted.epoch, self.pair());
         self.send(to, Ballot::Sighting { epoch, pair, node, incarnation, claim, number, answers }, outputs);
     }
 

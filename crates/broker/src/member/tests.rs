@@ -156,7 +156,11 @@ fn the_first_candidate_of_a_new_pair_leads_when_the_witness_votes() {
     let led = first.voted();
     let until = Instant::from_nanos(SILENCE_NS + LEASE_NS);
     assert!(led.contains(&Output::Lead { epoch: Epoch(1), until }), "{led:?}");
-    assert!(sent(&led).iter().all(|ballot| matches!(ballot, Ballot::RenewRequest { epoch: Epoch(1), .. })), "{led:?}");
+    let is_expected = |ballot: &Ballot| {
+        let is_renewal = matches!(ballot, Ballot::RenewRequest { epoch: Epoch(1), .. });
+        is_renewal || matches!(ballot, Ballot::Sighting { pair: Some(_), .. })
+    };
+    assert!(sent(&led).iter().all(is_expected), "{led:?}");
     let second = Trial::new(Node::Second, Mode::Majority, Record::NEW);
     assert_eq!(second.member.next_timer(), None, "who has nothing does not want to lead");
 }

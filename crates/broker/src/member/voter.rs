@@ -113,6 +113,10 @@ impl Member {
         if let Some(refusal) = objection {
             return self.refuse(from, epoch, refusal, outputs);
         }
+        // A candidate that has not met the pair yet must not give it another identity.
+        if self.pair().is_some() {
+            self.report(from, outputs);
+        }
         self.wanted.epoch = epoch;
         self.wanted.standing = standing;
         self.campaign = None;

@@ -303,7 +303,7 @@ impl PairThread {
             Output::Follow { leader, epoch } => {
                 tracing::info!(?leader, %epoch, "another node of the pair leads");
                 self.follows = true;
-                self.end_channel();
+                self.end_other_channel(epoch);
                 self.handed_over_to(leader, epoch);
             }
             Output::Protection(protection) => {
@@ -325,7 +325,7 @@ impl PairThread {
         self.leadership.protect(false);
         tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
         (self.leads, self.follows, self.protection) = (Some(epoch), false, Protection::Unsettled);
-        self.end_channel();
+        self.end_other_channel(epoch);
         self.leads_in_hand_over();
         if self.cloud == Cloud::Leads {
             self.tell_shard(News::Leads { epoch });

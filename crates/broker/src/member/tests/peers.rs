@@ -92,8 +92,27 @@ fn node_of_another_pair_is_refused() {
     // The Backup's report of the former process has expired.
     witness.now = SILENCE_NS;
     assert_eq!(greeted(&mut witness, Some(ours)), Ok(()));
-    let first = leader();
-    assert_eq!(first.member.durable.pair, Some(PairId(1)), "the first leader names the pair");
+}
+
+#[test]
+fn first_leader_names_the_pair_when_a_voter_knows_it() {
+    let mut first = leader();
+    assert_eq!((first.member.pair(), first.member.durable.pair), (Some(PairId(1)), None), "it may die before anybody knows");
+    let grant = Ballot::Grant { epoch: Epoch(1), sent_at_ns: first.now, standing: Standing::default() };
+    first.receive(Node::Witness, grant);
+    first.settle();
+    assert_eq!(first.member.durable.pair, Some(PairId(1)));
+}
+
+#[test]
+fn candidate_learns_the_pair_before_the_vote() {
+    let record = Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: Some(PairId(5)) };
+    let mut witness = Trial::new(Node::Witness, Mode::Majority, record);
+    witness.now = 2 * SILENCE_NS;
+    let asked = witness.receive(Node::Second, request(2));
+    let knows = |ballot: &Ballot| matches!(ballot, Ballot::Sighting { pair: Some(PairId(5)), .. });
+    let sighting = sent(&asked).iter().position(knows).expect("the witness tells the pair");
+    assert!(sent(&asked)[..sighting].iter().all(|ballot| !matches!(ballot, Ballot::Vote { .. })), "{asked:?}");
 }
 
 #[test]

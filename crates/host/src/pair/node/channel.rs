@@ -19,8 +19,8 @@ const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
 pub(super) enum Channel {
     /// There is none, and the next may be made from now on.
     None(Instant),
-    /// It was handed over; which one it is of all there were.
-    With(u64),
+    /// It was handed over: which one it is of all there were, and of which epoch.
+    With(u64, Epoch),
 }
 
 impl PairThread {
@@ -43,14 +43,17 @@ impl PairThread {
         is_follower && self.cloud == Cloud::Follows
     }
 
-    /// The channel that there is belongs to an epoch that is over; its owners see that, too.
-    pub(super) fn end_channel(&mut self) {
-        self.channel = Channel::None(Instant::default());
+    /// An epoch begins: a channel of another one is over, which its owners see, too. A restarted node may have the channel before a renewal
+    /// tells it of the leader: a second one would end the first.
+    pub(super) fn end_other_channel(&mut self, epoch: Epoch) {
+        if !matches!(self.channel, Channel::With(_, of) if of == epoch) {
+            self.channel = Channel::None(Instant::default());
+        }
     }
 
     /// The channel of this number is over; the next one is made a moment later.
     pub(super) fn channel_ended(&mut self, serial: u64) {
-        if self.channel == Channel::With(serial) {
+        if matches!(self.channel, Channel::With(with, _) if with == serial) {
             self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
         }
     }
@@ -60,7 +63,7 @@ impl PairThread {
         let Some(link) = self.links.take(slot).map(Box::new) else { return };
         self.channels += 1;
         let (serial, epoch) = (self.channels, self.member.epoch());
-        self.channel = Channel::With(serial);
+        self.channel = Channel::With(serial, epoch);
         if self.leads == Some(epoch) {
             self.tell_shard(News::Channel { link, serial });
         } else {
