@@ -20,6 +20,7 @@ mod hand_over;
 mod kept;
 mod lacking;
 mod log;
+mod logged;
 mod messages;
 mod not_taken;
 mod outbox;

@@ -6,7 +6,7 @@ use bodkin_arrowhead::{error::ArrowheadError, publication::Publication};
 use bodkin_broker::{EventId, Sequence, StreamIdentity, TopicId};
 use bodkin_store::event_log::{Origin, Position, Record, RecordName, batch};
 
-use super::{Shard, connection::Phase, from_fleet::FleetMessage, zmtp::LinkKey};
+use super::{Shard, connection::Phase, from_fleet::FleetMessage, logged::Logged, zmtp::LinkKey};
 use crate::{
     answer::{Answer, Refusal},
     inbox::ConnectionKey,
@@ -41,6 +41,8 @@ pub(super) struct Unsynced {
     end: Position,
     /// Records of durable event types for the Backup, and the place of each batch's first.
     batches: VecDeque<(Position, Vec<u8>)>,
+    /// How far the log has each stream of a durable real-time topic.
+    pub(super) logged: Logged,
     /// Of a node that follows: what the leader is told once everything in front of the position is synced.
     tickets: VecDeque<(Position, Ticket)>,
 }
@@ -102,6 +104,10 @@ impl Shard {
                 for record in records {
                     log.append(record.time_ns, record.id, record.topic, record.event, self.clock.now);
                     log.is_shared(RecordName::of(&record));
+                    if let Some(topic) = self.broker.topic_id(record.topic) {
+                        let EventId { publisher, incarnation, sequence, .. } = record.id;
+                        self.unsynced.logged.note(StreamIdentity { topic, publisher, incarnation }, sequence);
+                    }
                 }
                 self.unsynced.tickets.push_back((log.next_position(), ticket));
                 Ok(())

@@ -15,7 +15,7 @@ use bodkin_broker::{
     timing::{Nanos, Wish},
     topic::Coverage,
 };
-use bodkin_store::event_log::{Record, RecordName};
+use bodkin_store::event_log::{EventLog, Position, Record, RecordName};
 
 use super::{
     Kept, Receiver, Shard, Waiting,
@@ -316,7 +316,15 @@ impl Shard {
         if let (false, Some(latency)) = (std::mem::replace(&mut kept.is_out, true), &topic.counts.latency) {
             latency.record(u64::try_from(self.clock.broker().since(created).as_nanos()).unwrap_or(u64::MAX));
         }
-        if kept.position.is_none()
+        let EventId { publisher, incarnation, sequence, .. } = event;
+        let identity = StreamIdentity { topic: event.topic, publisher, incarnation };
+        // A publisher sends what it keeps to each new leader.
+        let is_logged = topic.is_durable && self.unsynced.logged.has(&identity, sequence);
+        if is_logged {
+            // Whoever reads the log has had it, or finds it there: for the others it is no newer than what is there.
+            let end = self.log.as_ref().map(EventLog::next_position);
+            kept.position = kept.position.or(end.map(|end| Position(end.0.saturating_sub(1))));
+        } else if kept.position.is_none()
             && let Some(log) = &mut self.log
         {
             let json = std::str::from_utf8(self.frames.json(&kept.publication())).expect("JSON is UTF-8");
@@ -324,6 +332,7 @@ impl Shard {
             let position = log.append(time_ns, event, &topic.event_type, json, self.clock.now);
             if topic.is_durable {
                 log.is_shared(RecordName { time_ns, id: event });
+                self.unsynced.logged.note(identity, sequence);
             }
             if topic.is_durable && self.primary.is_some() {
                 self.unsynced.copy(&Record { position, time_ns, id: event, topic: &topic.event_type, event: json, origin: None });
@@ -342,8 +351,7 @@ impl Shard {
             self.is_under_way(stream, event);
         }
         if is_durable {
-            let EventId { publisher, incarnation, topic, sequence } = event;
-            self.promise_logged(StreamIdentity { topic, publisher, incarnation }, sequence);
+            self.promise_logged(identity, sequence);
         }
         let synced_at = position.filter(|_| is_durable);
         let publisher = publisher.and_then(|publisher| self.awaits_cover(slot, (stream, event.sequence), publisher, synced_at));

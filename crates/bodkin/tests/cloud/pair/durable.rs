@@ -1,10 +1,13 @@
 //! Durable event types in a pair: what was answered is on the disk of both, and is replayed by the node that leads next.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
+use bodkin_client::realtime::{Brokers, PublisherReport, RealtimePublisher, Retention, WhenFull};
 use nix::sys::signal::Signal;
 
 use super::nodes::{LEASE, Node, Pair, Relay};
+use crate::real_time_client::{Hears, required, until};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::System;
 use crate::support::patience::eventually;
@@ -29,7 +32,7 @@ fn publish_all(node: &Node, numbers: std::ops::Range<usize>) {
     for number in numbers {
         assert_eq!(publish(node, number), Some(200), "{}", node.said());
         // No faster than the topic's period.
-        thread::sleep(std::time::Duration::from_millis(6));
+        thread::sleep(Duration::from_millis(6));
     }
 }
 
@@ -105,6 +108,49 @@ fn what_was_answered_while_there_was_no_backup_is_on_its_disk_when_it_has_joined
         backup.served();
         hears(&listen(&backup, &[], "&since=0"), 0..20);
     }
+}
+
+#[test]
+fn event_that_is_sent_again_is_in_the_log_once() {
+    let (pair, _witness, mut backup, primary) = Pair::known(KEYS, TOPIC);
+    register(&primary);
+    let (first, second) = pair.zmtp_addresses();
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("recorder", first, second)).expect("a publisher");
+    let kept = publisher.add_topic("kept", Retention::new(30, 100, WhenFull::Block));
+    // It acknowledges each event before the Backup would need it.
+    let display = system("display", 2);
+    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&display)).unwrap().expect_status(201);
+    let mut required_one = Hears::by(Brokers::pair("display", first, second), "kept", required());
+    until("it is subscribed", || {
+        required_one.turn();
+        required_one.subscribed > 0
+    });
+    let through_of = |report: &PublisherReport<'_>| if let PublisherReport::Covered { through, .. } = report { through.0 } else { 0 };
+    let (mut covered, mut newest) = (0, 0);
+    let mut publish_through = |through: u64| {
+        for number in covered..through {
+            publisher.publish(kept, number.to_string().as_bytes()).expect("there is room");
+            let due = Instant::now() + Duration::from_millis(10);
+            while Instant::now() < due {
+                publisher.turn(Duration::from_millis(1), |report| newest = newest.max(through_of(&report))).expect("a turn");
+                required_one.turn();
+            }
+        }
+        until("everything is covered", || {
+            required_one.turn();
+            publisher.turn(Duration::from_millis(1), |report| newest = newest.max(through_of(&report))).expect("a turn");
+            newest >= through
+        });
+        covered = through;
+    };
+    publish_through(20);
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    // The publisher keeps its newest events, and sends them to the next leader.
+    publish_through(40);
+    let all = listen(&backup, &[], "&since=0");
+    hears(&all, 0..40);
+    assert_eq!(told(&all), (0..40).collect::<Vec<_>>());
 }
 
 #[test]
