@@ -47,10 +47,14 @@ pub enum FaultKind {
     PublisherCrash,
     /// An operator has the Backup lead.
     Switchover,
+    /// A second process with a node's name and a copy of its disk lives for a while. It must not disturb the cloud.
+    Clone,
+    /// A second process with a node's name lives for a while, and the node dies meanwhile.
+    ClonedNodeCrash,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 11] = [
+pub const FAULT_KINDS: [FaultKind; 13] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -62,6 +66,8 @@ pub const FAULT_KINDS: [FaultKind; 11] = [
     FaultKind::Reset,
     FaultKind::PublisherCrash,
     FaultKind::Switchover,
+    FaultKind::Clone,
+    FaultKind::ClonedNodeCrash,
 ];
 
 impl fmt::Display for FaultKind {
@@ -78,6 +84,8 @@ impl fmt::Display for FaultKind {
             Self::Reset => "reset",
             Self::PublisherCrash => "publisher crash",
             Self::Switchover => "switchover",
+            Self::Clone => "clone",
+            Self::ClonedNodeCrash => "cloned node crash",
         })
     }
 }
@@ -172,6 +180,19 @@ pub enum Fault {
     PublisherCrash,
     /// An operator has the Backup lead.
     Switchover,
+    /// A second process with a node's name starts on another host, with a copy of the node's disk, and dies for good.
+    Clone {
+        /// The node.
+        target: Target,
+        /// How long after the copy it starts, in nanoseconds.
+        starts_after_ns: u64,
+        /// How long it lives, in nanoseconds.
+        lives_ns: u64,
+        /// What its connections do.
+        ending: Ending,
+        /// How long after the copy the node itself dies, what its connections do, and how long it is away.
+        crash: Option<(u64, Ending, u64)>,
+    },
 }
 
 impl Fault {
@@ -189,6 +210,8 @@ impl Fault {
             Self::Reset { .. } => FaultKind::Reset,
             Self::PublisherCrash => FaultKind::PublisherCrash,
             Self::Switchover => FaultKind::Switchover,
+            Self::Clone { crash: Some(_), .. } => FaultKind::ClonedNodeCrash,
+            Self::Clone { .. } => FaultKind::Clone,
         }
     }
 }
@@ -197,13 +220,16 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct Plan {
     random: Random,
+    /// For the kinds that were added later, so that a seed's other faults stay as they are.
+    later: Random,
     lease_ns: u64,
 }
 
 impl Plan {
     /// The faults that `random` gives, for leases of this length.
     pub fn new(random: Random, lease_ns: u64) -> Self {
-        Self { random, lease_ns }
+        let later = random.clone().fork();
+        Self { random, later, lease_ns }
     }
 
     /// How long the whole cloud is left alone before the next fault, in nanoseconds.
@@ -213,6 +239,9 @@ impl Plan {
 
     /// The next fault.
     pub fn draw(&mut self) -> Fault {
+        if self.later.chance(1, 10) {
+            return self.clone_of_a_node();
+        }
         match self.random.below(100) {
             0..70 => self.crash(),
             70..82 => self.stall(),
@@ -287,6 +316,20 @@ impl Plan {
             resets: self.random.chance(1, 8),
             crash: Some((Target::Backup, after_ns, self.random.between(50 * MICROSECOND_NS, self.lease_ns))),
         }
+    }
+
+    /// A clone of a node lives from below to ten times the lease: it is refused at first, and may become the node when that is dead for two leases.
+    fn clone_of_a_node(&mut self) -> Fault {
+        let random = &mut self.later;
+        let target = random.pick(&[Target::Primary, Target::Primary, Target::Backup, Target::Backup, Target::Witness]);
+        let most_ns = random.pick(&[self.lease_ns / 2, self.lease_ns * 3 / 2, self.lease_ns * 5, self.lease_ns * 10]);
+        let endings = [Ending::Flush, Ending::Reset, Ending::Vanish];
+        let starts_after_ns = random.between(0, self.lease_ns * 2);
+        let lives_ns = random.between(50 * MICROSECOND_NS, most_ns);
+        let dies_after_ns = random.between(0, starts_after_ns + lives_ns);
+        let down_ns = random.between(50 * MICROSECOND_NS, self.lease_ns * 5);
+        let crash = (dies_after_ns, random.pick(&endings), down_ns);
+        Fault::Clone { target, starts_after_ns, lives_ns, ending: random.pick(&endings), crash: random.chance(1, 2).then_some(crash) }
     }
 
     /// From well below the lease to several times it.

@@ -39,6 +39,8 @@ pub struct Tally {
     pub control_answered: u64,
     /// Events of requesters that were answered.
     pub requests_answered: u64,
+    /// Times that a node took a clone for another node, which had died.
+    pub clones_taken: u64,
     /// Times that a node began to lead.
     pub leads: u64,
     /// From a Primary's death until another node led: the longest, in nanoseconds.
@@ -56,6 +58,7 @@ impl Tally {
         self.longest_run = self.longest_run.max(other.longest_run);
         self.control_answered += other.control_answered;
         self.requests_answered += other.requests_answered;
+        self.clones_taken += other.clones_taken;
         self.leads += other.leads;
         self.longest_gap_ns = self.longest_gap_ns.max(other.longest_gap_ns);
     }
@@ -148,6 +151,11 @@ impl Ledger {
     /// A node does what only who leads may do.
     pub fn acts(&mut self, at: Time, node: u16, action: &'static str) -> Result<(), Violation> {
         self.leadership.acts(at, node, action).map_err(|broken| Violation { at, broken })
+    }
+
+    /// A node takes a clone for another node.
+    pub fn took_clone(&mut self) {
+        self.tally.clones_taken += 1;
     }
 
     /// A control commit was answered; `digest` stands for everything through `position`.

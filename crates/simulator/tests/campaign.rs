@@ -25,6 +25,7 @@ fn clouds_keep_every_promise() {
     assert!(report.tally.created > 10_000 && report.tally.delivered > report.tally.created, "{report:?}");
     assert!(report.tally.shed > 100, "topics that drop what is late drop some in fail-overs: {report:?}");
     assert!(report.tally.lost > 0, "publishers that keep their newest events only lose some where that is tolerated: {report:?}");
+    assert!(report.tally.clones_taken > 0, "clones of dead nodes count as their nodes after a while: {report:?}");
     assert!(report.tally.leads > 150 && report.tally.control_answered > 1_000, "{report:?}");
 }
 

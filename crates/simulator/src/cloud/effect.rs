@@ -1,6 +1,6 @@
 //! What becomes of what a process wants done, and what the ledger is told of it.
 
-use super::{Cloud, Event};
+use super::{Cloud, Event, node_index};
 use crate::{
     clock::{MICROSECOND_NS, Time},
     effects::Fact,
@@ -126,28 +126,36 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.told(at, index, subscriber, from, losses)?;
             }
-            Fact::Leads { node, run, epoch, until } => {
-                let until = self.nodes[node as usize].clock.time_of(until);
-                self.ledger.leads(at, node as u16, run, epoch.0, until)?;
+            Fact::Leads { process, run, epoch, until } => {
+                let until = self.nodes[node_index(process)].clock.time_of(until);
+                self.ledger.leads(at, process.0, run, epoch.0, until)?;
             }
-            Fact::Fenced { node } => self.ledger.ends(at, node as u16),
-            Fact::Acts { node, action } => {
-                self.ledger.acts(at, node as u16, action)?;
+            Fact::Fenced { process } => self.ledger.ends(at, process.0),
+            Fact::Acts { process, action } => {
+                self.ledger.acts(at, process.0, action)?;
             }
-            Fact::ChannelBroken { node, error } => {
-                return Err(Violation { at, broken: Broken::Channel { node: node as u16, error } });
+            Fact::TookClone { process } => {
+                if self.scenario.keeps_leader() {
+                    return Err(Violation { at, broken: Broken::CloneTaken { clone: process.0 } });
+                }
+                self.ledger.took_clone();
+            }
+            Fact::ChannelBroken { process, error } => {
+                return Err(Violation { at, broken: Broken::Channel { node: process.0, error } });
             }
             Fact::Contradiction { what } => return Err(Violation { at, broken: Broken::Contradiction { what } }),
             Fact::Answered { position, digest } => self.ledger.control_answered(position, digest),
-            Fact::TookOver { node, is_warm } => {
+            Fact::TookOver { process, is_warm } => {
+                if self.scenario.keeps_leader() {
+                    return Err(Violation { at, broken: Broken::Displaced { node: process.0 } });
+                }
                 if let Some(gap_ns) = self.scenario.took_over(at) {
                     self.ledger.took_over(at, gap_ns, self.workload.gap_max_ns())?;
                 }
                 if !is_warm && !self.scenario.may_begin_cold(at) {
-                    return Err(Violation { at, broken: Broken::Cold { node: node as u16 } });
+                    return Err(Violation { at, broken: Broken::Cold { node: process.0 } });
                 }
-                let node = &self.nodes[node as usize];
-                self.ledger.control_state(at, node.node as u16, node.control())?;
+                self.ledger.control_state(at, process.0, self.nodes[node_index(process)].control())?;
             }
         }
         Ok(())
@@ -203,7 +211,7 @@ impl Cloud {
         self.act(process, |cloud| {
             let Self { now, nodes, publishers, effects, .. } = cloud;
             match Process::of(process) {
-                Process::Node(node) => nodes[node as usize].start(*now, effects),
+                Process::Node(_) | Process::Clone(_) => nodes[node_index(process)].start(*now, effects),
                 Process::Publisher(publisher) => publishers[usize::from(publisher)].start(),
                 Process::Subscriber(_) | Process::Operator | Process::Requester(_) => {}
             }

@@ -92,7 +92,7 @@ impl Scenario {
     pub(super) fn crashed(&mut self, at: Time, leads: bool, ending: Ending) {
         self.host_crashes += u64::from(ending == Ending::Vanish);
         self.crashes += 1;
-        let is_alone = matches!(self.fault, Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        let is_alone = matches!(self.fault, Some(FaultKind::ProcessCrash | FaultKind::HostCrash | FaultKind::ClonedNodeCrash));
         self.primary_died_at = (leads && is_alone).then_some(at);
     }
 
@@ -102,10 +102,16 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host. Until the first leader, and `redirect_ns` after that, publishers know of no leader.
+    /// Primary or its host. A clone whose node lives must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
+    /// leader.
     pub(super) fn excuses_drops(&self, at: Time, redirect_ns: u64) -> bool {
-        let is_bounded = matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        let is_bounded = matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash | FaultKind::Clone));
         !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
+    }
+
+    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives.
+    pub(super) fn keeps_leader(&self) -> bool {
+        self.fault == Some(FaultKind::Clone)
     }
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
@@ -162,7 +168,9 @@ impl Cloud {
         self.scenario.counts[place] += 1;
         self.scenario.faults_left -= 1;
         self.scenario.fault = Some(kind);
-        self.ledger.disturbs(self.now);
+        if !self.scenario.keeps_leader() {
+            self.ledger.disturbs(self.now);
+        }
         if matches!(kind, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin) {
             // What was covered by memories of both hosts goes with them; what comes from now on is covered without the one that is dead.
             self.ledger.excuse();
@@ -182,6 +190,7 @@ impl Cloud {
         let missing = match () {
             () if !self.is_moving() => "not every process runs",
             () if !self.is_connected() => "not every connection is there",
+            () if !self.is_established() => "a node does not count as itself at another one",
             () if !primary.leads(self.now) => "nobody leads",
             () if !primary.is_whole(self.now) => "the Backup is not in sync",
             () => {

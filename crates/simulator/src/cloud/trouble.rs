@@ -2,7 +2,7 @@
 
 use bodkin_broker::Node;
 
-use super::{Cloud, Event};
+use super::{Cloud, Event, draw_clock, node_index};
 use crate::{
     clock::Time,
     fault::{Cut, Direction, Fault, Target},
@@ -22,11 +22,11 @@ impl Cloud {
                 let mut over = self.crash(node, ending, down_ns)?;
                 if let Some(after_ns) = again_after_ns {
                     let again = over.plus(after_ns);
-                    self.agenda.push(again, Event::Die { node, down_ns });
+                    self.agenda.push(again, Event::Die { node, ending: Ending::Vanish, down_ns });
                     over = again.plus(down_ns);
                 }
                 if let Some((after_ns, other)) = other_after_ns.zip(node.partner()) {
-                    self.agenda.push(self.now.plus(after_ns), Event::Die { node: other, down_ns });
+                    self.agenda.push(self.now.plus(after_ns), Event::Die { node: other, ending: Ending::Vanish, down_ns });
                     over = over.max(self.now.plus(after_ns + down_ns));
                 }
                 Ok(self.voting_again(over))
@@ -42,7 +42,8 @@ impl Cloud {
             Fault::Partition { cut, direction, for_ns, resets, crash } => {
                 let mut over = self.now.plus(for_ns);
                 if let Some((target, after_ns, down_ns)) = crash {
-                    self.agenda.push(self.now.plus(after_ns), Event::Die { node: self.target(target), down_ns });
+                    let node = self.target(target);
+                    self.agenda.push(self.now.plus(after_ns), Event::Die { node, ending: Ending::Vanish, down_ns });
                     over = over.max(self.voting_again(self.now.plus(after_ns + down_ns)));
                 }
                 for (one, other) in self.links(cut) {
@@ -63,6 +64,19 @@ impl Cloud {
                 let node = self.target(Target::Primary);
                 self.act(roster::node(node), |cloud| cloud.nodes[node as usize].hand_over(cloud.now, &mut cloud.effects))?;
                 Ok(self.now)
+            }
+            Fault::Clone { target, starts_after_ns, lives_ns, ending, crash } => {
+                let node = self.target(target);
+                let clone = Process::Clone(node).id();
+                self.copy_to(clone);
+                self.agenda.push(self.now.plus(starts_after_ns), Event::Start { process: clone });
+                let mut over = self.now.plus(starts_after_ns + lives_ns);
+                self.agenda.push(over, Event::End { clone, ending });
+                if let Some((after_ns, ending, down_ns)) = crash {
+                    self.agenda.push(self.now.plus(after_ns), Event::Die { node, ending, down_ns });
+                    over = over.max(self.voting_again(self.now.plus(after_ns + down_ns)));
+                }
+                Ok(over)
             }
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
@@ -89,11 +103,24 @@ impl Cloud {
     }
 
     /// A further crash of the same fault.
-    pub(super) fn die(&mut self, node: Node, down_ns: u64) -> Result<(), Violation> {
+    pub(super) fn die(&mut self, node: Node, ending: Ending, down_ns: u64) -> Result<(), Violation> {
         if self.hosts[roster::node(node).index()].is_running {
-            self.crash(node, Ending::Vanish, down_ns)?;
+            self.crash(node, ending, down_ns)?;
         }
         Ok(())
+    }
+
+    /// Copies a node's disk to the host of its clone, which has a clock of its own.
+    fn copy_to(&mut self, clone: ProcessId) {
+        let clock = draw_clock(&self.workload, &mut self.random);
+        let (nodes, clones) = self.nodes.split_at_mut(Node::ALL.len());
+        let node = Process::of(clone).node().expect("a clone has a node's name") as usize;
+        nodes[node].copy_to(&mut clones[node], clock);
+    }
+
+    /// A clone dies. Whatever the others took it for, it does not come back.
+    pub(super) fn end_clone(&mut self, clone: ProcessId, ending: Ending) -> Result<(), Violation> {
+        if self.hosts[clone.index()].is_running { self.kill(clone, ending) } else { Ok(()) }
     }
 
     /// Ends a process.
@@ -101,9 +128,9 @@ impl Cloud {
         self.trace.killed(self.now, process);
         self.hosts[process.index()].is_running = false;
         match Process::of(process) {
-            Process::Node(node) => {
-                self.nodes[node as usize].kill();
-                self.ledger.ends(self.now, node as u16);
+            Process::Node(_) | Process::Clone(_) => {
+                self.nodes[node_index(process)].kill();
+                self.ledger.ends(self.now, process.0);
             }
             Process::Publisher(publisher) => {
                 for stream in self.publishers[usize::from(publisher)].kill() {
