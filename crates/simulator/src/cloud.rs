@@ -76,6 +76,8 @@ enum Event {
     Heal { from: ProcessId, to: ProcessId },
     /// A process dies, as a part of a fault that has more than one.
     Die { node: Node, ending: Ending, down_ns: u64 },
+    /// The UTC of a process's host is set ahead by so much.
+    SetUtc { process: ProcessId, step_ns: i64 },
     /// A clone of a node dies for good.
     End { clone: ProcessId, ending: Ending },
     /// The scenario looks at the cloud.
@@ -251,6 +253,11 @@ impl Cloud {
             }
             Event::Die { node, ending, down_ns } => self.die(node, ending, down_ns),
             Event::End { clone, ending } => self.end_clone(clone, ending),
+            Event::SetUtc { process, step_ns } => {
+                self.set_utc(process, step_ns);
+                self.scenario.has_right_clocks(self.now, &mut self.ledger);
+                Ok(())
+            }
             Event::Look => self.look(),
             Event::Read { .. }
             | Event::Wake { .. }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::{
-    clock::{MICROSECOND_NS, MILLISECOND_NS},
+    clock::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS},
     network::Ending,
     random::Random,
 };
@@ -51,10 +51,14 @@ pub enum FaultKind {
     Clone,
     /// A second process with a node's name lives for a while, and the node dies meanwhile.
     ClonedNodeCrash,
+    /// The clock that shows UTC is set at a host, and set right again. It must not disturb who leads.
+    ClockSet,
+    /// The Primary dies while the clock of a host is set wrong.
+    CrashWithWrongClock,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 13] = [
+pub const FAULT_KINDS: [FaultKind; 15] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -68,6 +72,8 @@ pub const FAULT_KINDS: [FaultKind; 13] = [
     FaultKind::Switchover,
     FaultKind::Clone,
     FaultKind::ClonedNodeCrash,
+    FaultKind::ClockSet,
+    FaultKind::CrashWithWrongClock,
 ];
 
 impl fmt::Display for FaultKind {
@@ -86,6 +92,8 @@ impl fmt::Display for FaultKind {
             Self::Switchover => "switchover",
             Self::Clone => "clone",
             Self::ClonedNodeCrash => "cloned node crash",
+            Self::ClockSet => "clock set",
+            Self::CrashWithWrongClock => "crash with wrong clock",
         })
     }
 }
@@ -131,6 +139,17 @@ pub enum Direction {
     Out,
     /// Only what it gets.
     In,
+}
+
+/// Whose clock is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockHost {
+    /// A node's.
+    Node(Target),
+    /// A publisher's.
+    Publisher,
+    /// A subscriber's.
+    Subscriber,
 }
 
 /// One fault, with everything it needs to be carried out.
@@ -193,6 +212,17 @@ pub enum Fault {
         /// How long after the copy the node itself dies, what its connections do, and how long it is away.
         crash: Option<(u64, Ending, u64)>,
     },
+    /// The clock that shows UTC is set at a host, and set right after a while. Monotonic clocks go on as before.
+    ClockSet {
+        /// The host.
+        host: ClockHost,
+        /// By how much it is ahead then, in nanoseconds.
+        step_ns: i64,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// How long after that the Primary's host dies, and how long it is away.
+        crash: Option<(u64, u64)>,
+    },
 }
 
 impl Fault {
@@ -212,6 +242,8 @@ impl Fault {
             Self::Switchover => FaultKind::Switchover,
             Self::Clone { crash: Some(_), .. } => FaultKind::ClonedNodeCrash,
             Self::Clone { .. } => FaultKind::Clone,
+            Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
+            Self::ClockSet { .. } => FaultKind::ClockSet,
         }
     }
 }
@@ -239,8 +271,10 @@ impl Plan {
 
     /// The next fault.
     pub fn draw(&mut self) -> Fault {
-        if self.later.chance(1, 10) {
-            return self.clone_of_a_node();
+        match self.later.below(100) {
+            0..10 => return self.clone_of_a_node(),
+            10..20 => return self.wrong_clock(),
+            _ => {}
         }
         match self.random.below(100) {
             0..70 => self.crash(),
@@ -330,6 +364,18 @@ impl Plan {
         let down_ns = random.between(50 * MICROSECOND_NS, self.lease_ns * 5);
         let crash = (dies_after_ns, random.pick(&endings), down_ns);
         Fault::Clone { target, starts_after_ns, lives_ns, ending: random.pick(&endings), crash: random.chance(1, 2).then_some(crash) }
+    }
+
+    /// A clock that is set by a millisecond to half a day, ahead or back.
+    fn wrong_clock(&mut self) -> Fault {
+        let random = &mut self.later;
+        let node = ClockHost::Node(random.pick(&[Target::Primary, Target::Primary, Target::Backup, Target::Witness]));
+        let host = random.pick(&[node, node, ClockHost::Publisher, ClockHost::Publisher, ClockHost::Subscriber]);
+        let most_ns = random.pick(&[10 * MILLISECOND_NS, SECOND_NS, 3_600 * SECOND_NS, 43_200 * SECOND_NS]);
+        let by_ns = random.between(MILLISECOND_NS, most_ns).cast_signed();
+        let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
+        let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
+        Fault::ClockSet { host, step_ns: random.pick(&[by_ns, -by_ns]), for_ns, crash: random.chance(1, 2).then_some(crash) }
     }
 
     /// From well below the lease to several times it.

@@ -4,7 +4,7 @@ use super::{Cloud, Event, node_index};
 use crate::{
     clock::{MICROSECOND_NS, Time},
     effects::Fact,
-    ledger::{GivenUp, StreamIndex},
+    ledger::{GivenUp, StreamIndex, StreamTerms},
     network::ProcessId,
     roster::Process,
     violation::{Broken, StreamName, Violation},
@@ -93,8 +93,11 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.covered(index, through);
             }
-            // Every publisher keeps T and J: nothing that it publishes may be taken out of the promise.
-            Fact::Excess { stream, sequence } => return Err(Violation { at, broken: Broken::Excess { stream, sequence } }),
+            // Every publisher keeps T and J: nothing that it publishes may be taken out of the promise while clocks are right.
+            Fact::Excess { stream, sequence } => {
+                let index = self.stream(stream);
+                self.ledger.excess(at, index, sequence)?;
+            }
             Fact::NotTaken { stream, sequence, reason } => {
                 return Err(Violation { at, broken: Broken::NotTaken { stream, sequence, reason } });
             }
@@ -167,8 +170,13 @@ impl Cloud {
             return *index;
         }
         let topic = &self.workload.topics[usize::from(name.topic)];
-        let (tolerance, deadline_ns) = (topic.tolerance(), topic.deadline_ns());
-        let index = self.ledger.open(name, tolerance, deadline_ns);
+        let terms = StreamTerms {
+            tolerance: topic.tolerance(),
+            deadline_ns: topic.deadline_ns(),
+            retention: topic.spec.retention.into(),
+            refill_ns: self.workload.refill_ns(name.topic),
+        };
+        let index = self.ledger.open(name, terms);
         for &(subscriber, is_required) in &topic.subscribers {
             if is_required {
                 self.ledger.subscribe(index, subscriber);

@@ -4,6 +4,7 @@ use super::{Cloud, Event};
 use crate::{
     clock::{MILLISECOND_NS, Time},
     fault::{FAULT_KINDS, Fault, FaultKind},
+    ledger::Ledger,
     network::Ending,
     publisher::PublisherProcess,
     requester::RequesterProcess,
@@ -102,16 +103,24 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host. A clone whose node lives must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
+    /// Primary or its host. A fault that keeps the leader must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
     /// leader.
     pub(super) fn excuses_drops(&self, at: Time, redirect_ns: u64) -> bool {
-        let is_bounded = matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash | FaultKind::Clone));
+        let is_bounded = self.keeps_leader() || matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
         !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
     }
 
-    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives.
+    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives, or a clock that is set. The ledger
+    /// knows the events that the wrong clock itself suspends.
     pub(super) fn keeps_leader(&self) -> bool {
-        self.fault == Some(FaultKind::Clone)
+        matches!(self.fault, Some(FaultKind::Clone | FaultKind::ClockSet))
+    }
+
+    /// All clocks are right. If a node died meanwhile, events that were stamped before are sent again until the cloud is whole.
+    pub(super) fn has_right_clocks(&self, at: Time, ledger: &mut Ledger) {
+        if self.fault != Some(FaultKind::CrashWithWrongClock) {
+            ledger.resumes(at);
+        }
     }
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
@@ -154,6 +163,7 @@ impl Cloud {
     /// The cloud is whole: whatever was disturbed is over.
     fn calm_down(&mut self) {
         self.ledger.calms(self.now);
+        self.ledger.resumes(self.now);
         self.scenario.fault = None;
         self.scenario.primary_died_at = None;
         self.scenario.phase = match self.scenario.faults_left {

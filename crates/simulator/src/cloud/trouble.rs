@@ -5,7 +5,8 @@ use bodkin_broker::Node;
 use super::{Cloud, Event, draw_clock, node_index};
 use crate::{
     clock::Time,
-    fault::{Cut, Direction, Fault, Target},
+    fault::{ClockHost, Cut, Direction, Fault, Target},
+    ledger::Suspended,
     network::{Ending, ProcessId},
     roster::{self, Process},
     violation::Violation,
@@ -78,6 +79,7 @@ impl Cloud {
                 }
                 Ok(over)
             }
+            Fault::ClockSet { host, step_ns, for_ns, crash } => Ok(self.set_clock(host, step_ns, for_ns, crash)),
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
                 self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
@@ -108,6 +110,42 @@ impl Cloud {
             self.crash(node, ending, down_ns)?;
         }
         Ok(())
+    }
+
+    /// Sets a clock wrong, and has it set right later. Gives when the causes are over.
+    fn set_clock(&mut self, host: ClockHost, step_ns: i64, for_ns: u64, crash: Option<(u64, u64)>) -> Time {
+        let primary = self.primary();
+        let process = match host {
+            ClockHost::Node(target) => roster::node(self.target(target)),
+            ClockHost::Publisher => Process::Publisher(self.random.below(PUBLISHERS.into()) as u16).id(),
+            ClockHost::Subscriber => Process::Subscriber(self.random.below(SUBSCRIBERS.into()) as u16).id(),
+        };
+        // A node judges what it accepts by its own clock.
+        let suspended = match (Process::of(process), crash) {
+            (Process::Node(node), _) if node == primary => Some(Suspended::All),
+            (Process::Node(Node::First | Node::Second), Some(_)) => Some(Suspended::All),
+            (Process::Publisher(publisher), _) => Some(Suspended::Publisher(publisher)),
+            _ => None,
+        };
+        if let Some(suspended) = suspended {
+            self.ledger.suspends(suspended);
+        }
+        self.set_utc(process, step_ns);
+        let right_at = self.now.plus(for_ns);
+        self.agenda.push(right_at, Event::SetUtc { process, step_ns: -step_ns });
+        let Some((after_ns, down_ns)) = crash else { return right_at };
+        self.agenda.push(self.now.plus(after_ns), Event::Die { node: primary, ending: Ending::Vanish, down_ns });
+        right_at.max(self.voting_again(self.now.plus(after_ns + down_ns)))
+    }
+
+    /// Sets the UTC of a process's host ahead by so much.
+    pub(super) fn set_utc(&mut self, process: ProcessId, step_ns: i64) {
+        match Process::of(process) {
+            Process::Node(_) | Process::Clone(_) => self.nodes[node_index(process)].clock.set_utc(step_ns),
+            Process::Publisher(publisher) => self.publishers[usize::from(publisher)].set_utc(step_ns),
+            Process::Subscriber(subscriber) => self.subscribers[usize::from(subscriber)].set_utc(step_ns),
+            Process::Operator | Process::Requester(_) => unreachable!("they have no clock"),
+        }
     }
 
     /// Copies a node's disk to the host of its clone, which has a clock of its own.
