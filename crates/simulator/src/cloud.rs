@@ -27,7 +27,7 @@ use crate::{
     agenda::Agenda,
     clock::{Clock, MILLISECOND_NS, SECOND_NS, Time},
     effects::Effects,
-    fault::Plan,
+    fault::{Disk, Plan},
     ledger::{Ledger, StreamIndex},
     network::{Arrival, Arrivals as Coming, Content, Ending, Latency, Network, ProcessId},
     node::NodeProcess,
@@ -95,6 +95,8 @@ struct Host {
     stalls_in_step_ns: Option<u64>,
     /// The earliest wake that is entered.
     wakes_at: Time,
+    /// How its disk fails, and until when.
+    disk: Option<(Disk, Time)>,
 }
 
 /// See the module.
@@ -146,7 +148,8 @@ impl Cloud {
         let (publishers, subscribers) = (publishers.collect(), subscribers.collect());
         let requesters = (0..REQUESTERS).map(|requester| workload.requester(requester)).collect();
         clocks.clear();
-        let host = Host { run: 0, is_running: false, stalled_until: Time::default(), stalls_in_step_ns: None, wakes_at: Time::NEVER };
+        let host =
+            Host { run: 0, is_running: false, stalled_until: Time::default(), stalls_in_step_ns: None, wakes_at: Time::NEVER, disk: None };
         let mut cloud = Self {
             now: Time::default(),
             agenda: Agenda::default(),

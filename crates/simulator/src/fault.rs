@@ -55,10 +55,14 @@ pub enum FaultKind {
     ClockSet,
     /// The Primary dies while the clock of a host is set wrong.
     CrashWithWrongClock,
+    /// The disk of the Backup or the witness is slow or full for a while. It must not disturb who leads.
+    SlowDisk,
+    /// The Primary dies while the disk of the Backup or the witness is slow or full.
+    CrashWithSlowDisk,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 15] = [
+pub const FAULT_KINDS: [FaultKind; 17] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -74,6 +78,8 @@ pub const FAULT_KINDS: [FaultKind; 15] = [
     FaultKind::ClonedNodeCrash,
     FaultKind::ClockSet,
     FaultKind::CrashWithWrongClock,
+    FaultKind::SlowDisk,
+    FaultKind::CrashWithSlowDisk,
 ];
 
 impl fmt::Display for FaultKind {
@@ -94,6 +100,8 @@ impl fmt::Display for FaultKind {
             Self::ClonedNodeCrash => "cloned node crash",
             Self::ClockSet => "clock set",
             Self::CrashWithWrongClock => "crash with wrong clock",
+            Self::SlowDisk => "slow disk",
+            Self::CrashWithSlowDisk => "crash with slow disk",
         })
     }
 }
@@ -139,6 +147,18 @@ pub enum Direction {
     Out,
     /// Only what it gets.
     In,
+}
+
+/// What a disk does to writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// Each write takes up to so long, in nanoseconds.
+    Slow {
+        /// The longest time.
+        most_ns: u64,
+    },
+    /// No write succeeds until the disk has room again.
+    Full,
 }
 
 /// Whose clock is set.
@@ -223,6 +243,17 @@ pub enum Fault {
         /// How long after that the Primary's host dies, and how long it is away.
         crash: Option<(u64, u64)>,
     },
+    /// The disk of a node takes long, or takes nothing.
+    SlowDisk {
+        /// The node.
+        target: Target,
+        /// How the disk fails.
+        disk: Disk,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// How long after that the Primary's host dies, and how long it is away.
+        crash: Option<(u64, u64)>,
+    },
 }
 
 impl Fault {
@@ -244,6 +275,8 @@ impl Fault {
             Self::Clone { .. } => FaultKind::Clone,
             Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
             Self::ClockSet { .. } => FaultKind::ClockSet,
+            Self::SlowDisk { crash: Some(_), .. } => FaultKind::CrashWithSlowDisk,
+            Self::SlowDisk { .. } => FaultKind::SlowDisk,
         }
     }
 }
@@ -274,6 +307,7 @@ impl Plan {
         match self.later.below(100) {
             0..10 => return self.clone_of_a_node(),
             10..20 => return self.wrong_clock(),
+            20..30 => return self.slow_disk(),
             _ => {}
         }
         match self.random.below(100) {
@@ -376,6 +410,17 @@ impl Plan {
         let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
         let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
         Fault::ClockSet { host, step_ns: random.pick(&[by_ns, -by_ns]), for_ns, crash: random.chance(1, 2).then_some(crash) }
+    }
+
+    /// A disk that is slow or full for up to ten leases. The Backup's is tried more often than the witness's.
+    fn slow_disk(&mut self) -> Fault {
+        let random = &mut self.later;
+        let target = random.pick(&[Target::Backup, Target::Backup, Target::Backup, Target::Witness]);
+        let slow = Disk::Slow { most_ns: random.between(self.lease_ns / 2, self.lease_ns * 4) };
+        let disk = random.pick(&[slow, Disk::Full]);
+        let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
+        let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
+        Fault::SlowDisk { target, disk, for_ns, crash: random.chance(1, 2).then_some(crash) }
     }
 
     /// From well below the lease to several times it.

@@ -18,7 +18,7 @@ use std::{
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
     member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
-    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
+    wire::{Ballot, ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
 
 use self::{
@@ -276,6 +276,9 @@ impl NodeProcess {
         for output in outputs.drain(..) {
             match output {
                 MemberOutput::Send { to, ballot } => {
+                    if matches!(ballot, Ballot::Vote { epoch, .. } if epoch > self.disk.record.epoch) {
+                        effects.facts.push(Fact::Contradiction { what: "a node votes in an epoch that its disk does not have" });
+                    }
                     let to = running.established[to as usize];
                     effects.sends.extend(to.map(|to| (to, link_packet(&LinkFrame::Ballot(ballot)))));
                 }

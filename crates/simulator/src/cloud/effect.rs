@@ -2,8 +2,9 @@
 
 use super::{Cloud, Event, node_index};
 use crate::{
-    clock::{MICROSECOND_NS, Time},
+    clock::{MICROSECOND_NS, MILLISECOND_NS, Time},
     effects::Fact,
+    fault::Disk,
     ledger::{GivenUp, StreamIndex, StreamTerms},
     network::ProcessId,
     roster::Process,
@@ -12,6 +13,9 @@ use crate::{
 
 /// How long a disk takes until something is on it, in nanoseconds.
 const DISK_NS: (u64, u64) = (50 * MICROSECOND_NS, 400 * MICROSECOND_NS);
+
+/// Longest pause before a write is tried again that a full disk has refused, in nanoseconds.
+const DISK_RETRY_NS: u64 = 10 * MILLISECOND_NS;
 
 /// Longest time from the vote until a node has taken over: what its Backup still receives is taken first, and its store is opened.
 const TAKEOVER_MAX_NS: u64 = 700 * MICROSECOND_NS;
@@ -39,11 +43,11 @@ impl Cloud {
             }
         }
         if let Some(record) = self.effects.persist.take() {
-            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            let at = self.written_at(process, sent_at);
             self.agenda.push(at, Event::Persisted { process, run, record });
         }
         if let Some(position) = self.effects.sync.take() {
-            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            let at = self.written_at(process, sent_at);
             self.agenda.push(at, Event::Synced { process, run, position });
         }
         if std::mem::take(&mut self.effects.takes_over) {
@@ -59,6 +63,16 @@ impl Cloud {
         self.note_facts()?;
         self.arm(process);
         Ok(())
+    }
+
+    /// When something that is written now is on a process's disk. A write that fails is tried again, as the host does.
+    fn written_at(&mut self, process: ProcessId, begun: Time) -> Time {
+        let written = begun.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+        match self.hosts[process.index()].disk {
+            Some((Disk::Slow { most_ns }, until)) if begun < until => written.plus(self.random.between(0, most_ns)),
+            Some((Disk::Full, until)) if begun < until => until.plus(self.random.between(DISK_NS.0, DISK_RETRY_NS)),
+            _ => written,
+        }
     }
 
     /// Enters the process's next wake, unless an earlier one is entered.

@@ -70,6 +70,18 @@ impl Scenario {
         self.phase = Phase::Mending { until, by: until.plus(WHOLE_WITHIN_NS), since: None };
     }
 
+    /// Whether the cloud is whole after its last fault.
+    #[cfg(test)]
+    pub(super) fn is_at_peace(&self) -> bool {
+        matches!(self.phase, Phase::Peace { .. })
+    }
+
+    /// Names the present fault.
+    #[cfg(test)]
+    pub(super) fn begins(&mut self, fault: FaultKind) {
+        self.fault = Some(fault);
+    }
+
     /// How many faults of each of [`FAULT_KINDS`] there were.
     pub fn counts(&self) -> [u64; FAULT_KINDS.len()] {
         self.counts
@@ -110,10 +122,11 @@ impl Scenario {
         !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
     }
 
-    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives, or a clock that is set. The ledger
+    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives, a clock that is set, or a slow
+    /// disk of a node that does not lead. The ledger
     /// knows the events that the wrong clock itself suspends.
     pub(super) fn keeps_leader(&self) -> bool {
-        matches!(self.fault, Some(FaultKind::Clone | FaultKind::ClockSet))
+        matches!(self.fault, Some(FaultKind::Clone | FaultKind::ClockSet | FaultKind::SlowDisk))
     }
 
     /// All clocks are right. If a node died meanwhile, events that were stamped before are sent again until the cloud is whole.

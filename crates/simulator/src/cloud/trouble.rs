@@ -5,7 +5,7 @@ use bodkin_broker::Node;
 use super::{Cloud, Event, draw_clock, node_index};
 use crate::{
     clock::Time,
-    fault::{ClockHost, Cut, Direction, Fault, Target},
+    fault::{ClockHost, Cut, Direction, Disk, Fault, Target},
     ledger::Suspended,
     network::{Ending, ProcessId},
     roster::{self, Process},
@@ -80,6 +80,14 @@ impl Cloud {
                 Ok(over)
             }
             Fault::ClockSet { host, step_ns, for_ns, crash } => Ok(self.set_clock(host, step_ns, for_ns, crash)),
+            Fault::SlowDisk { target, disk, for_ns, crash } => {
+                let (primary, process) = (self.primary(), roster::node(self.target(target)));
+                let until = self.now.plus(for_ns);
+                self.hosts[process.index()].disk = Some((disk, until));
+                // What is written last.
+                let until = until.plus(if let Disk::Slow { most_ns } = disk { most_ns } else { 0 });
+                Ok(self.crash_later(primary, crash).map_or(until, |over| over.max(until)))
+            }
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
                 self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
@@ -133,9 +141,14 @@ impl Cloud {
         self.set_utc(process, step_ns);
         let right_at = self.now.plus(for_ns);
         self.agenda.push(right_at, Event::SetUtc { process, step_ns: -step_ns });
-        let Some((after_ns, down_ns)) = crash else { return right_at };
-        self.agenda.push(self.now.plus(after_ns), Event::Die { node: primary, ending: Ending::Vanish, down_ns });
-        right_at.max(self.voting_again(self.now.plus(after_ns + down_ns)))
+        self.crash_later(primary, crash).map_or(right_at, |over| over.max(right_at))
+    }
+
+    /// Has a node's host die as a part of a fault: how long after its beginning, and for how long. Gives when it votes again.
+    fn crash_later(&mut self, node: Node, crash: Option<(u64, u64)>) -> Option<Time> {
+        let (after_ns, down_ns) = crash?;
+        self.agenda.push(self.now.plus(after_ns), Event::Die { node, ending: Ending::Vanish, down_ns });
+        Some(self.voting_again(self.now.plus(after_ns + down_ns)))
     }
 
     /// Sets the UTC of a process's host ahead by so much.
@@ -232,5 +245,45 @@ impl Cloud {
         let mut coming = std::mem::take(&mut self.coming);
         self.network.heal(self.now, from, to, &mut coming);
         self.post(coming);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::MILLISECOND_NS, fault::FaultKind};
+
+    /// A cloud that is whole, and will have no faults of its own.
+    fn whole(seed: u64) -> Cloud {
+        let mut cloud = Cloud::new(seed, 0);
+        while !cloud.scenario.is_at_peace() {
+            run_for(&mut cloud, MILLISECOND_NS);
+        }
+        cloud
+    }
+
+    fn run_for(cloud: &mut Cloud, ns: u64) {
+        let end = cloud.now.plus(ns);
+        while cloud.now < end {
+            let (at, event) = cloud.agenda.pop().expect("the scenario looks again");
+            cloud.now = at;
+            cloud.happen(event).expect("every promise is kept");
+        }
+    }
+
+    #[test]
+    fn node_with_full_disk_votes_when_the_disk_has_room() {
+        for seed in 1..6 {
+            let mut cloud = whole(seed);
+            cloud.scenario.begins(FaultKind::CrashWithSlowDisk);
+            let crash = Some((MILLISECOND_NS, 150 * MILLISECOND_NS));
+            cloud.inflict(Fault::SlowDisk { target: Target::Witness, disk: Disk::Full, for_ns: 80 * MILLISECOND_NS, crash }).unwrap();
+            let leads = |cloud: &Cloud| cloud.nodes.iter().any(|node| node.leads(cloud.now));
+            run_for(&mut cloud, 40 * MILLISECOND_NS);
+            assert!(!leads(&cloud), "seed {seed}: the only vote is not on the disk");
+            assert!(cloud.hosts.iter().take(3).filter(|host| host.is_running).count() == 2, "seed {seed}: only the Primary has ended");
+            run_for(&mut cloud, 80 * MILLISECOND_NS);
+            assert!(leads(&cloud), "seed {seed}: the disk has room again");
+        }
     }
 }
