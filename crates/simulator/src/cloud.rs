@@ -78,6 +78,8 @@ enum Event {
     Die { node: Node, ending: Ending, down_ns: u64 },
     /// The UTC of a process's host is set ahead by so much.
     SetUtc { process: ProcessId, step_ns: i64 },
+    /// Connections between a node and the other nodes are reset.
+    ResetNode { node: Node },
     /// A clone of a node dies for good.
     End { clone: ProcessId, ending: Ending },
     /// The scenario looks at the cloud.
@@ -256,6 +258,10 @@ impl Cloud {
             }
             Event::Die { node, ending, down_ns } => self.die(node, ending, down_ns),
             Event::End { clone, ending } => self.end_clone(clone, ending),
+            Event::ResetNode { node } => {
+                Node::ALL.into_iter().filter(|other| *other != node).for_each(|other| self.reset(roster::node(node), roster::node(other)));
+                Ok(())
+            }
             Event::SetUtc { process, step_ns } => {
                 self.set_utc(process, step_ns);
                 self.scenario.has_right_clocks(self.now, &mut self.ledger);

@@ -49,6 +49,8 @@ pub enum FaultKind {
     Switchover,
     /// A second process with a node's name and a copy of its disk lives for a while. It must not disturb the cloud.
     Clone,
+    /// The Primary's connections to the other nodes are reset while a clone of it tries to connect. It must not disturb who leads.
+    CloneAndReset,
     /// A second process with a node's name lives for a while, and the node dies meanwhile.
     ClonedNodeCrash,
     /// The clock that shows UTC is set at a host, and set right again. It must not disturb who leads.
@@ -62,7 +64,7 @@ pub enum FaultKind {
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 17] = [
+pub const FAULT_KINDS: [FaultKind; 18] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -75,6 +77,7 @@ pub const FAULT_KINDS: [FaultKind; 17] = [
     FaultKind::PublisherCrash,
     FaultKind::Switchover,
     FaultKind::Clone,
+    FaultKind::CloneAndReset,
     FaultKind::ClonedNodeCrash,
     FaultKind::ClockSet,
     FaultKind::CrashWithWrongClock,
@@ -97,6 +100,7 @@ impl fmt::Display for FaultKind {
             Self::PublisherCrash => "publisher crash",
             Self::Switchover => "switchover",
             Self::Clone => "clone",
+            Self::CloneAndReset => "clone and reset",
             Self::ClonedNodeCrash => "cloned node crash",
             Self::ClockSet => "clock set",
             Self::CrashWithWrongClock => "crash with wrong clock",
@@ -229,6 +233,8 @@ pub enum Fault {
         lives_ns: u64,
         /// What its connections do.
         ending: Ending,
+        /// How long after the copy the node's connections to the other nodes are reset.
+        reset_after_ns: Option<u64>,
         /// How long after the copy the node itself dies, what its connections do, and how long it is away.
         crash: Option<(u64, Ending, u64)>,
     },
@@ -272,6 +278,7 @@ impl Fault {
             Self::PublisherCrash => FaultKind::PublisherCrash,
             Self::Switchover => FaultKind::Switchover,
             Self::Clone { crash: Some(_), .. } => FaultKind::ClonedNodeCrash,
+            Self::Clone { reset_after_ns: Some(_), .. } => FaultKind::CloneAndReset,
             Self::Clone { .. } => FaultKind::Clone,
             Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
             Self::ClockSet { .. } => FaultKind::ClockSet,
@@ -397,7 +404,11 @@ impl Plan {
         let dies_after_ns = random.between(0, starts_after_ns + lives_ns);
         let down_ns = random.between(50 * MICROSECOND_NS, self.lease_ns * 5);
         let crash = (dies_after_ns, random.pick(&endings), down_ns);
-        Fault::Clone { target, starts_after_ns, lives_ns, ending: random.pick(&endings), crash: random.chance(1, 2).then_some(crash) }
+        let (ending, crash) = (random.pick(&endings), random.chance(1, 2).then_some(crash));
+        // Promises keep the Primary's name while it is not connected; another node's name is free then.
+        let resets = target == Target::Primary && crash.is_none() && random.chance(1, 2);
+        let reset_after_ns = resets.then(|| random.between(starts_after_ns, starts_after_ns + lives_ns));
+        Fault::Clone { target, starts_after_ns, lives_ns, ending, reset_after_ns, crash }
     }
 
     /// A clock that is set by a millisecond to half a day, ahead or back.

@@ -115,17 +115,21 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host. A fault that keeps the leader must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
+    /// Primary or its host. A harmless fault must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
     /// leader.
     pub(super) fn excuses_drops(&self, at: Time, redirect_ns: u64) -> bool {
-        let is_bounded = self.keeps_leader() || matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        let is_bounded = self.is_harmless() || matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
         !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
     }
 
-    /// Whether the present fault must not change who leads, nor make an event late: a clone of a node that lives, a clock that is set, or a slow
-    /// disk of a node that does not lead. The ledger
-    /// knows the events that the wrong clock itself suspends.
+    /// Whether the present fault must not change who leads: only a clone of a node that lives, a clock that is set, or a slow disk of a node that does
+    /// not lead.
     pub(super) fn keeps_leader(&self) -> bool {
+        self.is_harmless() || self.fault == Some(FaultKind::CloneAndReset)
+    }
+
+    /// Whether the present fault must not make an event late or cost a drop either. The ledger knows the events that a wrong clock itself excuses.
+    fn is_harmless(&self) -> bool {
         matches!(self.fault, Some(FaultKind::Clone | FaultKind::ClockSet | FaultKind::SlowDisk))
     }
 
@@ -191,7 +195,7 @@ impl Cloud {
         self.scenario.counts[place] += 1;
         self.scenario.faults_left -= 1;
         self.scenario.fault = Some(kind);
-        if !self.scenario.keeps_leader() {
+        if !self.scenario.is_harmless() {
             self.ledger.disturbs(self.now);
         }
         if matches!(kind, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin) {

@@ -66,13 +66,16 @@ impl Cloud {
                 self.act(roster::node(node), |cloud| cloud.nodes[node as usize].hand_over(cloud.now, &mut cloud.effects))?;
                 Ok(self.now)
             }
-            Fault::Clone { target, starts_after_ns, lives_ns, ending, crash } => {
+            Fault::Clone { target, starts_after_ns, lives_ns, ending, reset_after_ns, crash } => {
                 let node = self.target(target);
                 let clone = Process::Clone(node).id();
                 self.copy_to(clone);
                 self.agenda.push(self.now.plus(starts_after_ns), Event::Start { process: clone });
                 let mut over = self.now.plus(starts_after_ns + lives_ns);
                 self.agenda.push(over, Event::End { clone, ending });
+                if let Some(after_ns) = reset_after_ns {
+                    self.agenda.push(self.now.plus(after_ns), Event::ResetNode { node });
+                }
                 if let Some((after_ns, ending, down_ns)) = crash {
                     self.agenda.push(self.now.plus(after_ns), Event::Die { node, ending, down_ns });
                     over = over.max(self.voting_again(self.now.plus(after_ns + down_ns)));
