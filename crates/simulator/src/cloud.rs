@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bodkin_broker::{
     Node,
     member::{MemberConfig, Mode},
+    topic::LeaseTimes,
     wire::Record,
 };
 
@@ -78,6 +79,8 @@ enum Event {
     Die { node: Node, ending: Ending, down_ns: u64 },
     /// The UTC of a process's host is set ahead by so much.
     SetUtc { process: ProcessId, step_ns: i64 },
+    /// A node is stopped, and started again with another lease.
+    Restart { node: Node, lease_ns: u64 },
     /// Connections between a node and the other nodes are reset.
     ResetNode { node: Node },
     /// A clone of a node dies for good.
@@ -133,11 +136,7 @@ impl Cloud {
         let workload = Arc::new(Workload::draw(&mut random));
         let platform = workload.platform;
         let mut clocks: Vec<Clock> = roster::all().map(|_| draw_clock(&workload, &mut random)).collect();
-        let config = |node| {
-            let nanos = |nanos: bodkin_broker::timing::Nanos| Duration::from_nanos(nanos.get().unsigned_abs());
-            MemberConfig::new(node, Mode::Majority, nanos(platform.lease.lease), nanos(platform.lease.heartbeat), platform.lease.drift_ppm)
-                .expect("the platform's lease is a lease")
-        };
+        let config = |node| member_config(&workload, node, platform.lease.lease.get().unsigned_abs());
         let heartbeat = Duration::from_nanos(platform.lease.heartbeat.get().unsigned_abs());
         let node = |node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()).with_heartbeat(heartbeat);
         // The clones are made when they start.
@@ -258,6 +257,7 @@ impl Cloud {
             }
             Event::Die { node, ending, down_ns } => self.die(node, ending, down_ns),
             Event::End { clone, ending } => self.end_clone(clone, ending),
+            Event::Restart { node, lease_ns } => self.restart(node, lease_ns),
             Event::ResetNode { node } => {
                 Node::ALL.into_iter().filter(|other| *other != node).for_each(|other| self.reset(roster::node(node), roster::node(other)));
                 Ok(())
@@ -365,6 +365,13 @@ impl Cloud {
 /// The place of a node's process, or of its clone, among the cloud's nodes.
 fn node_index(process: ProcessId) -> usize {
     roster::node_index(process).expect("the process has a node's name")
+}
+
+/// What a node's member is told, with a lease of its own.
+fn member_config(workload: &Workload, node: Node, lease_ns: u64) -> MemberConfig {
+    let LeaseTimes { heartbeat, drift_ppm, .. } = workload.platform.lease;
+    let heartbeat = Duration::from_nanos(heartbeat.get().unsigned_abs());
+    MemberConfig::new(node, Mode::Majority, Duration::from_nanos(lease_ns), heartbeat, drift_ppm).expect("two heartbeats are a lease")
 }
 
 /// A clock within what the platform allows.

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use bodkin_broker::Node;
+
 use crate::{
     clock::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS},
     network::Ending,
@@ -61,10 +63,12 @@ pub enum FaultKind {
     SlowDisk,
     /// The Primary dies while the disk of the Backup or the witness is slow or full.
     CrashWithSlowDisk,
+    /// Nodes are restarted with another lease, one after the other, and again with the former one.
+    LeaseChange,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 18] = [
+pub const FAULT_KINDS: [FaultKind; 19] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -83,6 +87,7 @@ pub const FAULT_KINDS: [FaultKind; 18] = [
     FaultKind::CrashWithWrongClock,
     FaultKind::SlowDisk,
     FaultKind::CrashWithSlowDisk,
+    FaultKind::LeaseChange,
 ];
 
 impl fmt::Display for FaultKind {
@@ -106,6 +111,7 @@ impl fmt::Display for FaultKind {
             Self::CrashWithWrongClock => "crash with wrong clock",
             Self::SlowDisk => "slow disk",
             Self::CrashWithSlowDisk => "crash with slow disk",
+            Self::LeaseChange => "lease change",
         })
     }
 }
@@ -130,6 +136,9 @@ pub enum Cut {
     /// Everything of the witness's.
     AroundWitness,
 }
+
+/// A voter grants leases of at most twice its own.
+const LEASE_FACTOR: u64 = 2;
 
 const CUTS: [Cut; 8] = [
     Cut::Pair,
@@ -249,6 +258,19 @@ pub enum Fault {
         /// How long after that the Primary's host dies, and how long it is away.
         crash: Option<(u64, u64)>,
     },
+    /// An operator restarts nodes with another lease, one after the other, and again with the former one.
+    LeaseChange {
+        /// The other lease, in nanoseconds.
+        lease_ns: u64,
+        /// The nodes in the order of their restarts.
+        there: [Node; 3],
+        /// How many of them get the other lease.
+        nodes: usize,
+        /// The order in which they get the former lease again.
+        back: [Node; 3],
+        /// How long after one restart the next one comes, in nanoseconds.
+        pause_ns: u64,
+    },
     /// The disk of a node takes long, or takes nothing.
     SlowDisk {
         /// The node.
@@ -282,6 +304,7 @@ impl Fault {
             Self::Clone { .. } => FaultKind::Clone,
             Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
             Self::ClockSet { .. } => FaultKind::ClockSet,
+            Self::LeaseChange { .. } => FaultKind::LeaseChange,
             Self::SlowDisk { crash: Some(_), .. } => FaultKind::CrashWithSlowDisk,
             Self::SlowDisk { .. } => FaultKind::SlowDisk,
         }
@@ -315,6 +338,7 @@ impl Plan {
             0..10 => return self.clone_of_a_node(),
             10..20 => return self.wrong_clock(),
             20..30 => return self.slow_disk(),
+            30..33 => return self.lease_change(),
             _ => {}
         }
         match self.random.below(100) {
@@ -432,6 +456,22 @@ impl Plan {
         let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
         let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
         Fault::SlowDisk { target, disk, for_ns, crash: random.chance(1, 2).then_some(crash) }
+    }
+
+    /// Another lease for some of the nodes or all: at most twice as long, as one after the other may be given it.
+    fn lease_change(&mut self) -> Fault {
+        let lease_ns = self.later.between(self.lease_ns * 7 / 10, self.lease_ns * LEASE_FACTOR);
+        let nodes = self.later.between(1, 3) as usize;
+        let pause_ns = self.lease_ns * 10;
+        Fault::LeaseChange { lease_ns, there: self.order(), nodes, back: self.order(), pause_ns }
+    }
+
+    /// The three nodes in any order.
+    fn order(&mut self) -> [Node; 3] {
+        let mut order = Node::ALL;
+        order.swap(0, self.later.below(3) as usize);
+        order.swap(1, 1 + self.later.below(2) as usize);
+        order
     }
 
     /// From well below the lease to several times it.

@@ -151,6 +151,11 @@ impl NodeProcess {
         *clone = Self { node, process, clock, config, heartbeat, workload, disk, run: clone.run, running: None };
     }
 
+    /// Has it start with another configuration.
+    pub fn set_config(&mut self, config: MemberConfig) {
+        self.config = config;
+    }
+
     /// Starts it with what its disk holds.
     pub fn start(&mut self, now: Time, effects: &mut Effects) {
         self.run += 1;

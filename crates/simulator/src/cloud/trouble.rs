@@ -2,7 +2,7 @@
 
 use bodkin_broker::Node;
 
-use super::{Cloud, Event, draw_clock, node_index};
+use super::{Cloud, Event, draw_clock, member_config, node_index};
 use crate::{
     clock::Time,
     fault::{ClockHost, Cut, Direction, Disk, Fault, Target},
@@ -91,6 +91,17 @@ impl Cloud {
                 let until = until.plus(if let Disk::Slow { most_ns } = disk { most_ns } else { 0 });
                 Ok(self.crash_later(primary, crash).map_or(until, |over| over.max(until)))
             }
+            Fault::LeaseChange { lease_ns, there, nodes, back, pause_ns } => {
+                let lease_before_ns = self.workload.platform.lease.lease.get().unsigned_abs();
+                let there = there.into_iter().take(nodes).map(|node| (node, lease_ns));
+                let restarts = there.chain(back.into_iter().map(|node| (node, lease_before_ns)));
+                let mut at = self.now;
+                for (node, lease_ns) in restarts {
+                    self.agenda.push(at, Event::Restart { node, lease_ns });
+                    at = at.plus(pause_ns);
+                }
+                Ok(at)
+            }
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
                 self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
@@ -113,6 +124,12 @@ impl Cloud {
         let back = self.now.plus(down_ns);
         self.agenda.push(back, Event::Start { process: roster::node(node) });
         Ok(back)
+    }
+
+    /// An operator stops a node, and starts it at once with another lease.
+    pub(super) fn restart(&mut self, node: Node, lease_ns: u64) -> Result<(), Violation> {
+        self.nodes[node as usize].set_config(member_config(&self.workload, node, lease_ns));
+        self.crash(node, Ending::Flush, 1).map(drop)
     }
 
     /// A further crash of the same fault.
