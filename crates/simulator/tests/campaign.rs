@@ -42,3 +42,11 @@ fn late_start_of_a_node_is_no_fault() {
         simulate(seed, 1);
     }
 }
+
+#[test]
+fn kept_events_are_judged_by_a_clock_that_is_set_later() {
+    // The publisher sends what it keeps along with its first event to a new leader, whose clock was set meanwhile.
+    for seed in [104_937, 105_279, 105_685] {
+        simulate(seed, 1);
+    }
+}

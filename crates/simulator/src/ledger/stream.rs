@@ -126,7 +126,9 @@ impl StreamAccount {
 
     pub(super) fn suspend(&mut self, suspended: Suspended) {
         if suspended.includes(self.name) {
-            self.suspension.begin(self.created_through());
+            // A publisher sends what it keeps along with its first event to a new leader, which may be long after the takeover.
+            let newest = self.created_through();
+            self.suspension.begin(if suspended == Suspended::All { newest.min(self.kept_from) } else { newest });
         }
     }
 

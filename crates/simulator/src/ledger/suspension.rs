@@ -45,10 +45,10 @@ impl Suspension {
         Self { refill_ns, from: 1, through, right_at: Time::NEVER, last_created: Time::default() }
     }
 
-    /// A clock is set wrong. The newest event may be under way, and is judged by it.
-    pub(super) fn begin(&mut self, newest: u64) {
+    /// A clock is set wrong. Events from `under_way` on may be judged by it.
+    pub(super) fn begin(&mut self, under_way: u64) {
         if !self.lasts() {
-            self.from = newest;
+            self.from = under_way;
         }
         (self.through, self.right_at) = (u64::MAX, Time::NEVER);
     }
