@@ -4,7 +4,7 @@
 
 use std::{ops::ControlFlow, process::ExitCode};
 
-use bodkin_simulator::Campaign;
+use bodkin_simulator::{Campaign, FAULT_KINDS, Report};
 
 fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|argument| argument.parse::<u64>());
@@ -25,5 +25,9 @@ fn main() -> ExitCode {
         }
     }
     println!("{clouds} clouds kept every promise");
+    let Report { simulated_ns, crashes, faults, tally, .. } = campaign.report();
+    let hours = *simulated_ns as f64 / 3.6e12;
+    println!("{hours:.3} simulated hours, {crashes} crashes, {} events, {} leads", tally.created, tally.leads);
+    FAULT_KINDS.iter().zip(faults).for_each(|(kind, count)| println!("{count:>9} {kind}"));
     ExitCode::SUCCESS
 }

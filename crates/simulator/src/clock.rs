@@ -84,6 +84,11 @@ impl Clock {
         (UTC_AT_START_NS + time.0).saturating_add_signed(self.utc_error_ns)
     }
 
+    /// Sets the host's UTC ahead by so much; its monotonic clock goes on as before.
+    pub fn set_utc(&mut self, step_ns: i64) {
+        self.utc_error_ns += step_ns;
+    }
+
     /// What the host adds to its monotonic clock's reading to get UTC, in nanoseconds.
     pub fn utc_minus_local_ns(&self, time: Time) -> i128 {
         i128::from(self.utc_ns(time)) - i128::from(self.reading_ns(time))

@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bodkin_broker::{
     Node,
     member::{MemberConfig, Mode},
+    topic::LeaseTimes,
     wire::Record,
 };
 
@@ -27,15 +28,15 @@ use crate::{
     agenda::Agenda,
     clock::{Clock, MILLISECOND_NS, SECOND_NS, Time},
     effects::Effects,
-    fault::Plan,
+    fault::{Disk, Plan},
     ledger::{Ledger, StreamIndex},
-    network::{Arrival, Arrivals as Coming, Content, Latency, Network, ProcessId},
+    network::{Arrival, Arrivals as Coming, Content, Ending, Latency, Network, ProcessId},
     node::NodeProcess,
     packet::Packet,
     publisher::PublisherProcess,
     random::Random,
     requester::RequesterProcess,
-    roster::{self, OPERATOR, PROCESSES, Process},
+    roster::{self, HOSTS, OPERATOR, Process},
     subscriber::SubscriberProcess,
     trace::Trace,
     violation::{StreamName, Violation},
@@ -75,7 +76,15 @@ enum Event {
     /// A link is whole again.
     Heal { from: ProcessId, to: ProcessId },
     /// A process dies, as a part of a fault that has more than one.
-    Die { node: Node, down_ns: u64 },
+    Die { node: Node, ending: Ending, down_ns: u64 },
+    /// The UTC of a process's host is set ahead by so much.
+    SetUtc { process: ProcessId, step_ns: i64 },
+    /// A node is stopped, and started again with another lease.
+    Restart { node: Node, lease_ns: u64 },
+    /// Connections between a node and the other nodes are reset.
+    ResetNode { node: Node },
+    /// A clone of a node dies for good.
+    End { clone: ProcessId, ending: Ending },
     /// The scenario looks at the cloud.
     Look,
 }
@@ -91,6 +100,8 @@ struct Host {
     stalls_in_step_ns: Option<u64>,
     /// The earliest wake that is entered.
     wakes_at: Time,
+    /// How its disk fails, and until when.
+    disk: Option<(Disk, Time)>,
 }
 
 /// See the module.
@@ -125,14 +136,12 @@ impl Cloud {
         let workload = Arc::new(Workload::draw(&mut random));
         let platform = workload.platform;
         let mut clocks: Vec<Clock> = roster::all().map(|_| draw_clock(&workload, &mut random)).collect();
-        let config = |node| {
-            let nanos = |nanos: bodkin_broker::timing::Nanos| Duration::from_nanos(nanos.get().unsigned_abs());
-            MemberConfig::new(node, Mode::Majority, nanos(platform.lease.lease), nanos(platform.lease.heartbeat), platform.lease.drift_ppm)
-                .expect("the platform's lease is a lease")
-        };
+        let config = |node| member_config(&workload, node, platform.lease.lease.get().unsigned_abs());
         let heartbeat = Duration::from_nanos(platform.lease.heartbeat.get().unsigned_abs());
         let node = |node| NodeProcess::new(node, clocks[node as usize], config(node), workload.clone()).with_heartbeat(heartbeat);
-        let nodes = Node::ALL.map(node);
+        // The clones are made when they start.
+        let nodes: Vec<NodeProcess> = Node::ALL.into_iter().chain(Node::ALL).map(node).collect();
+        debug_assert_eq!(nodes.len(), roster::NODE_PROCESSES);
         let publishers = (0..PUBLISHERS)
             .map(|publisher| PublisherProcess::new(publisher, clocks[Process::Publisher(publisher).id().index()], workload.clone()));
         let subscribers = (0..SUBSCRIBERS)
@@ -140,14 +149,15 @@ impl Cloud {
         let (publishers, subscribers) = (publishers.collect(), subscribers.collect());
         let requesters = (0..REQUESTERS).map(|requester| workload.requester(requester)).collect();
         clocks.clear();
-        let host = Host { run: 0, is_running: false, stalled_until: Time::default(), stalls_in_step_ns: None, wakes_at: Time::NEVER };
+        let host =
+            Host { run: 0, is_running: false, stalled_until: Time::default(), stalls_in_step_ns: None, wakes_at: Time::NEVER, disk: None };
         let mut cloud = Self {
             now: Time::default(),
             agenda: Agenda::default(),
             network: network(&workload, random.fork()),
             coming: Vec::new(),
-            hosts: vec![host; PROCESSES],
-            nodes: nodes.into(),
+            hosts: vec![host; HOSTS],
+            nodes,
             publishers,
             subscribers,
             requesters,
@@ -224,16 +234,16 @@ impl Cloud {
                 self.step(process, Event::Wake { process, run }, |cloud| cloud.wake(process))
             }
             Event::Done { process, run } if self.is_run(process, run) => {
-                self.step(process, event, |cloud| cloud.nodes[process.index()].done(cloud.now, &mut cloud.effects))
+                self.step(process, event, |cloud| cloud.nodes[node_index(process)].done(cloud.now, &mut cloud.effects))
             }
             Event::Persisted { process, run, record } if self.is_run(process, run) => {
-                self.step(process, event, |cloud| cloud.nodes[process.index()].persisted(cloud.now, record, &mut cloud.effects))
+                self.step(process, event, |cloud| cloud.nodes[node_index(process)].persisted(cloud.now, record, &mut cloud.effects))
             }
             Event::Synced { process, run, position } if self.is_run(process, run) => {
-                self.step(process, event, |cloud| cloud.nodes[process.index()].synced(cloud.now, position, &mut cloud.effects))
+                self.step(process, event, |cloud| cloud.nodes[node_index(process)].synced(cloud.now, position, &mut cloud.effects))
             }
             Event::TakenOver { process, run } if self.is_run(process, run) => {
-                self.step(process, event, |cloud| cloud.nodes[process.index()].taken_over(cloud.now, &mut cloud.effects))
+                self.step(process, event, |cloud| cloud.nodes[node_index(process)].taken_over(cloud.now, &mut cloud.effects))
             }
             Event::Create { publisher, run, topic } if self.is_run(Process::Publisher(publisher).id(), run) => {
                 self.create(publisher, run, topic)
@@ -245,7 +255,18 @@ impl Cloud {
                 self.heal(from, to);
                 Ok(())
             }
-            Event::Die { node, down_ns } => self.die(node, down_ns),
+            Event::Die { node, ending, down_ns } => self.die(node, ending, down_ns),
+            Event::End { clone, ending } => self.end_clone(clone, ending),
+            Event::Restart { node, lease_ns } => self.restart(node, lease_ns),
+            Event::ResetNode { node } => {
+                Node::ALL.into_iter().filter(|other| *other != node).for_each(|other| self.reset(roster::node(node), roster::node(other)));
+                Ok(())
+            }
+            Event::SetUtc { process, step_ns } => {
+                self.set_utc(process, step_ns);
+                self.scenario.has_right_clocks(self.now, &mut self.ledger);
+                Ok(())
+            }
             Event::Look => self.look(),
             Event::Read { .. }
             | Event::Wake { .. }
@@ -288,8 +309,8 @@ impl Cloud {
     fn receive(&mut self, from: ProcessId, to: ProcessId, content: Content<Packet>) -> Option<u64> {
         let Self { now, nodes, publishers, subscribers, requesters, effects, .. } = self;
         match (Process::of(to), content) {
-            (Process::Node(node), Content::Frame(packet)) => nodes[node as usize].receive(*now, from, packet, effects),
-            (Process::Node(node), Content::Close) => nodes[node as usize].closed(*now, from, effects),
+            (Process::Node(_) | Process::Clone(_), Content::Frame(packet)) => nodes[node_index(to)].receive(*now, from, packet, effects),
+            (Process::Node(_) | Process::Clone(_), Content::Close) => nodes[node_index(to)].closed(*now, from, effects),
             (Process::Publisher(publisher), Content::Frame(packet)) => {
                 publishers[usize::from(publisher)].receive(*now, from, &packet, effects);
                 None
@@ -321,7 +342,7 @@ impl Cloud {
     fn wake(&mut self, process: ProcessId) -> Option<u64> {
         let Self { now, nodes, publishers, subscribers, requesters, effects, scenario, .. } = self;
         match Process::of(process) {
-            Process::Node(node) => return nodes[node as usize].wake(*now, effects),
+            Process::Node(_) | Process::Clone(_) => return nodes[node_index(process)].wake(*now, effects),
             Process::Publisher(publisher) => publishers[usize::from(publisher)].wake(*now, effects),
             Process::Subscriber(subscriber) => subscribers[usize::from(subscriber)].wake(*now, effects),
             Process::Requester(requester) => requesters[usize::from(requester)].wake(*now, scenario.is_busy(), effects),
@@ -332,13 +353,25 @@ impl Cloud {
 
     fn next_wake(&self, process: ProcessId) -> Option<Time> {
         match Process::of(process) {
-            Process::Node(node) => self.nodes[node as usize].next_wake(self.now),
+            Process::Node(_) | Process::Clone(_) => self.nodes[node_index(process)].next_wake(self.now),
             Process::Publisher(publisher) => self.publishers[usize::from(publisher)].next_wake(),
             Process::Subscriber(subscriber) => self.subscribers[usize::from(subscriber)].next_wake(),
             Process::Requester(requester) => self.requesters[usize::from(requester)].next_wake(),
             Process::Operator => None,
         }
     }
+}
+
+/// The place of a node's process, or of its clone, among the cloud's nodes.
+fn node_index(process: ProcessId) -> usize {
+    roster::node_index(process).expect("the process has a node's name")
+}
+
+/// What a node's member is told, with a lease of its own.
+fn member_config(workload: &Workload, node: Node, lease_ns: u64) -> MemberConfig {
+    let LeaseTimes { heartbeat, drift_ppm, .. } = workload.platform.lease;
+    let heartbeat = Duration::from_nanos(heartbeat.get().unsigned_abs());
+    MemberConfig::new(node, Mode::Majority, Duration::from_nanos(lease_ns), heartbeat, drift_ppm).expect("two heartbeats are a lease")
 }
 
 /// A clock within what the platform allows.
@@ -359,7 +392,7 @@ fn network(workload: &Workload, random: Random) -> Network<Packet> {
     let nanos = |nanos: bodkin_broker::timing::Nanos| nanos.get().unsigned_abs();
     let platform = &workload.platform;
     let any = Latency { min_ns: nanos(platform.publisher_broker_min), max_ns: nanos(platform.broker_backup) };
-    let mut network = Network::new(PROCESSES, any, random);
+    let mut network = Network::new(HOSTS, any, random);
     let publisher_max = workload.topics.iter().map(|topic| nanos(topic.spec.publisher_broker)).min().expect("there are topics");
     let subscriber_max = workload.topics.iter().map(|topic| nanos(topic.spec.broker_subscriber_max)).min().expect("there are topics");
     for client in roster::all().filter(|id| !matches!(Process::of(*id), Process::Node(_)) && *id != OPERATOR) {

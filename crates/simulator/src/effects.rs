@@ -1,7 +1,7 @@
 //! What processes want done, and what an observer sees of them.
 
 use bodkin_broker::{
-    BackupError, Epoch, Instant, Node,
+    BackupError, Epoch, Instant,
     wire::{Record, RefusalReason},
 };
 
@@ -115,8 +115,8 @@ pub enum Fact {
     },
     /// A node leads until its clock shows this.
     Leads {
-        /// Which node.
-        node: Node,
+        /// The node's process, or its clone.
+        process: ProcessId,
         /// Its run.
         run: u32,
         /// Its epoch.
@@ -126,20 +126,25 @@ pub enum Fact {
     },
     /// A node stops leading.
     Fenced {
-        /// Which node.
-        node: Node,
+        /// The node's process, or its clone.
+        process: ProcessId,
+    },
+    /// A node takes a clone for another node.
+    TookClone {
+        /// The clone.
+        process: ProcessId,
     },
     /// A node does what only a leader may do.
     Acts {
-        /// Which node.
-        node: Node,
+        /// The node's process, or its clone.
+        process: ProcessId,
         /// What.
         action: &'static str,
     },
     /// A Backup has got on the replica channel what cannot be.
     ChannelBroken {
-        /// Which node.
-        node: Node,
+        /// The node's process, or its clone.
+        process: ProcessId,
         /// What is wrong.
         error: BackupError,
     },
@@ -157,8 +162,8 @@ pub enum Fact {
     },
     /// A node begins to lead with the control state that it has.
     TookOver {
-        /// Which node.
-        node: Node,
+        /// The node's process, or its clone.
+        process: ProcessId,
         /// Whether it has the messages of the leader before it.
         is_warm: bool,
     },

@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use bodkin_broker::Node;
+
 use crate::{
-    clock::{MICROSECOND_NS, MILLISECOND_NS},
+    clock::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS},
     network::Ending,
     random::Random,
 };
@@ -47,10 +49,26 @@ pub enum FaultKind {
     PublisherCrash,
     /// An operator has the Backup lead.
     Switchover,
+    /// A second process with a node's name and a copy of its disk lives for a while. It must not disturb the cloud.
+    Clone,
+    /// The Primary's connections to the other nodes are reset while a clone of it tries to connect. It must not disturb who leads.
+    CloneAndReset,
+    /// A second process with a node's name lives for a while, and the node dies meanwhile.
+    ClonedNodeCrash,
+    /// The clock that shows UTC is set at a host, and set right again. It must not disturb who leads.
+    ClockSet,
+    /// The Primary dies while the clock of a host is set wrong.
+    CrashWithWrongClock,
+    /// The disk of the Backup or the witness is slow or full for a while. It must not disturb who leads.
+    SlowDisk,
+    /// The Primary dies while the disk of the Backup or the witness is slow or full.
+    CrashWithSlowDisk,
+    /// Nodes are restarted with another lease, one after the other, and again with the former one.
+    LeaseChange,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 11] = [
+pub const FAULT_KINDS: [FaultKind; 19] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -62,6 +80,14 @@ pub const FAULT_KINDS: [FaultKind; 11] = [
     FaultKind::Reset,
     FaultKind::PublisherCrash,
     FaultKind::Switchover,
+    FaultKind::Clone,
+    FaultKind::CloneAndReset,
+    FaultKind::ClonedNodeCrash,
+    FaultKind::ClockSet,
+    FaultKind::CrashWithWrongClock,
+    FaultKind::SlowDisk,
+    FaultKind::CrashWithSlowDisk,
+    FaultKind::LeaseChange,
 ];
 
 impl fmt::Display for FaultKind {
@@ -78,6 +104,14 @@ impl fmt::Display for FaultKind {
             Self::Reset => "reset",
             Self::PublisherCrash => "publisher crash",
             Self::Switchover => "switchover",
+            Self::Clone => "clone",
+            Self::CloneAndReset => "clone and reset",
+            Self::ClonedNodeCrash => "cloned node crash",
+            Self::ClockSet => "clock set",
+            Self::CrashWithWrongClock => "crash with wrong clock",
+            Self::SlowDisk => "slow disk",
+            Self::CrashWithSlowDisk => "crash with slow disk",
+            Self::LeaseChange => "lease change",
         })
     }
 }
@@ -103,6 +137,9 @@ pub enum Cut {
     AroundWitness,
 }
 
+/// A voter grants leases of at most twice its own.
+const LEASE_FACTOR: u64 = 2;
+
 const CUTS: [Cut; 8] = [
     Cut::Pair,
     Cut::PrimaryWitness,
@@ -123,6 +160,29 @@ pub enum Direction {
     Out,
     /// Only what it gets.
     In,
+}
+
+/// What a disk does to writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// Each write takes up to so long, in nanoseconds.
+    Slow {
+        /// The longest time.
+        most_ns: u64,
+    },
+    /// No write succeeds until the disk has room again.
+    Full,
+}
+
+/// Whose clock is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockHost {
+    /// A node's.
+    Node(Target),
+    /// A publisher's.
+    Publisher,
+    /// A subscriber's.
+    Subscriber,
 }
 
 /// One fault, with everything it needs to be carried out.
@@ -172,6 +232,56 @@ pub enum Fault {
     PublisherCrash,
     /// An operator has the Backup lead.
     Switchover,
+    /// A second process with a node's name starts on another host, with a copy of the node's disk, and dies for good.
+    Clone {
+        /// The node.
+        target: Target,
+        /// How long after the copy it starts, in nanoseconds.
+        starts_after_ns: u64,
+        /// How long it lives, in nanoseconds.
+        lives_ns: u64,
+        /// What its connections do.
+        ending: Ending,
+        /// How long after the copy the node's connections to the other nodes are reset.
+        reset_after_ns: Option<u64>,
+        /// How long after the copy the node itself dies, what its connections do, and how long it is away.
+        crash: Option<(u64, Ending, u64)>,
+    },
+    /// The clock that shows UTC is set at a host, and set right after a while. Monotonic clocks go on as before.
+    ClockSet {
+        /// The host.
+        host: ClockHost,
+        /// By how much it is ahead then, in nanoseconds.
+        step_ns: i64,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// How long after that the Primary's host dies, and how long it is away.
+        crash: Option<(u64, u64)>,
+    },
+    /// An operator restarts nodes with another lease, one after the other, and again with the former one.
+    LeaseChange {
+        /// The other lease, in nanoseconds.
+        lease_ns: u64,
+        /// The nodes in the order of their restarts.
+        there: [Node; 3],
+        /// How many of them get the other lease.
+        nodes: usize,
+        /// The order in which they get the former lease again.
+        back: [Node; 3],
+        /// How long after one restart the next one comes, in nanoseconds.
+        pause_ns: u64,
+    },
+    /// The disk of a node takes long, or takes nothing.
+    SlowDisk {
+        /// The node.
+        target: Target,
+        /// How the disk fails.
+        disk: Disk,
+        /// How long, in nanoseconds.
+        for_ns: u64,
+        /// How long after that the Primary's host dies, and how long it is away.
+        crash: Option<(u64, u64)>,
+    },
 }
 
 impl Fault {
@@ -189,6 +299,14 @@ impl Fault {
             Self::Reset { .. } => FaultKind::Reset,
             Self::PublisherCrash => FaultKind::PublisherCrash,
             Self::Switchover => FaultKind::Switchover,
+            Self::Clone { crash: Some(_), .. } => FaultKind::ClonedNodeCrash,
+            Self::Clone { reset_after_ns: Some(_), .. } => FaultKind::CloneAndReset,
+            Self::Clone { .. } => FaultKind::Clone,
+            Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
+            Self::ClockSet { .. } => FaultKind::ClockSet,
+            Self::LeaseChange { .. } => FaultKind::LeaseChange,
+            Self::SlowDisk { crash: Some(_), .. } => FaultKind::CrashWithSlowDisk,
+            Self::SlowDisk { .. } => FaultKind::SlowDisk,
         }
     }
 }
@@ -197,13 +315,16 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct Plan {
     random: Random,
+    /// For the kinds that were added later, so that a seed's other faults stay as they are.
+    later: Random,
     lease_ns: u64,
 }
 
 impl Plan {
     /// The faults that `random` gives, for leases of this length.
     pub fn new(random: Random, lease_ns: u64) -> Self {
-        Self { random, lease_ns }
+        let later = random.clone().fork();
+        Self { random, later, lease_ns }
     }
 
     /// How long the whole cloud is left alone before the next fault, in nanoseconds.
@@ -213,6 +334,13 @@ impl Plan {
 
     /// The next fault.
     pub fn draw(&mut self) -> Fault {
+        match self.later.below(100) {
+            0..10 => return self.clone_of_a_node(),
+            10..20 => return self.wrong_clock(),
+            20..30 => return self.slow_disk(),
+            30..33 => return self.lease_change(),
+            _ => {}
+        }
         match self.random.below(100) {
             0..70 => self.crash(),
             70..82 => self.stall(),
@@ -287,6 +415,63 @@ impl Plan {
             resets: self.random.chance(1, 8),
             crash: Some((Target::Backup, after_ns, self.random.between(50 * MICROSECOND_NS, self.lease_ns))),
         }
+    }
+
+    /// A clone of a node lives from below to ten times the lease: it is refused at first, and may become the node when that is dead for two leases.
+    fn clone_of_a_node(&mut self) -> Fault {
+        let random = &mut self.later;
+        let target = random.pick(&[Target::Primary, Target::Primary, Target::Backup, Target::Backup, Target::Witness]);
+        let most_ns = random.pick(&[self.lease_ns / 2, self.lease_ns * 3 / 2, self.lease_ns * 5, self.lease_ns * 10]);
+        let endings = [Ending::Flush, Ending::Reset, Ending::Vanish];
+        let starts_after_ns = random.between(0, self.lease_ns * 2);
+        let lives_ns = random.between(50 * MICROSECOND_NS, most_ns);
+        let dies_after_ns = random.between(0, starts_after_ns + lives_ns);
+        let down_ns = random.between(50 * MICROSECOND_NS, self.lease_ns * 5);
+        let crash = (dies_after_ns, random.pick(&endings), down_ns);
+        let (ending, crash) = (random.pick(&endings), random.chance(1, 2).then_some(crash));
+        // Promises keep the Primary's name while it is not connected; another node's name is free then.
+        let resets = target == Target::Primary && crash.is_none() && random.chance(1, 2);
+        let reset_after_ns = resets.then(|| random.between(starts_after_ns, starts_after_ns + lives_ns));
+        Fault::Clone { target, starts_after_ns, lives_ns, ending, reset_after_ns, crash }
+    }
+
+    /// A clock that is set by a millisecond to half a day, ahead or back.
+    fn wrong_clock(&mut self) -> Fault {
+        let random = &mut self.later;
+        let node = ClockHost::Node(random.pick(&[Target::Primary, Target::Primary, Target::Backup, Target::Witness]));
+        let host = random.pick(&[node, node, ClockHost::Publisher, ClockHost::Publisher, ClockHost::Subscriber]);
+        let most_ns = random.pick(&[10 * MILLISECOND_NS, SECOND_NS, 3_600 * SECOND_NS, 43_200 * SECOND_NS]);
+        let by_ns = random.between(MILLISECOND_NS, most_ns).cast_signed();
+        let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
+        let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
+        Fault::ClockSet { host, step_ns: random.pick(&[by_ns, -by_ns]), for_ns, crash: random.chance(1, 2).then_some(crash) }
+    }
+
+    /// A disk that is slow or full for up to ten leases. The Backup's is tried more often than the witness's.
+    fn slow_disk(&mut self) -> Fault {
+        let random = &mut self.later;
+        let target = random.pick(&[Target::Backup, Target::Backup, Target::Backup, Target::Witness]);
+        let slow = Disk::Slow { most_ns: random.between(self.lease_ns / 2, self.lease_ns * 4) };
+        let disk = random.pick(&[slow, Disk::Full]);
+        let for_ns = random.between(MILLISECOND_NS, self.lease_ns * 10);
+        let crash = (random.between(0, for_ns), random.between(50 * MICROSECOND_NS, self.lease_ns * 5));
+        Fault::SlowDisk { target, disk, for_ns, crash: random.chance(1, 2).then_some(crash) }
+    }
+
+    /// Another lease for some of the nodes or all: at most twice as long, as one after the other may be given it.
+    fn lease_change(&mut self) -> Fault {
+        let lease_ns = self.later.between(self.lease_ns * 7 / 10, self.lease_ns * LEASE_FACTOR);
+        let nodes = self.later.between(1, 3) as usize;
+        let pause_ns = self.lease_ns * 10;
+        Fault::LeaseChange { lease_ns, there: self.order(), nodes, back: self.order(), pause_ns }
+    }
+
+    /// The three nodes in any order.
+    fn order(&mut self) -> [Node; 3] {
+        let mut order = Node::ALL;
+        order.swap(0, self.later.below(3) as usize);
+        order.swap(1, 1 + self.later.below(2) as usize);
+        order
     }
 
     /// From well below the lease to several times it.

@@ -7,14 +7,18 @@ mod control;
 mod leadership;
 mod requests;
 mod stream;
+mod suspension;
 
 use crate::{
     clock::Time,
     violation::{Broken, StreamName, Violation},
 };
 
-pub use self::stream::GivenUp;
-use self::{control::ControlAccount, leadership::Leadership, requests::RequestAccount, stream::StreamAccount};
+use self::{control::ControlAccount, leadership::Leadership, requests::RequestAccount, stream::StreamAccount, suspension::Suspension};
+pub use self::{
+    stream::{GivenUp, StreamTerms},
+    suspension::Suspended,
+};
 
 /// Which stream, in the order of their opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +43,8 @@ pub struct Tally {
     pub control_answered: u64,
     /// Events of requesters that were answered.
     pub requests_answered: u64,
+    /// Times that a node took a clone for another node, which had died.
+    pub clones_taken: u64,
     /// Times that a node began to lead.
     pub leads: u64,
     /// From a Primary's death until another node led: the longest, in nanoseconds.
@@ -56,6 +62,7 @@ impl Tally {
         self.longest_run = self.longest_run.max(other.longest_run);
         self.control_answered += other.control_answered;
         self.requests_answered += other.requests_answered;
+        self.clones_taken += other.clones_taken;
         self.leads += other.leads;
         self.longest_gap_ns = self.longest_gap_ns.max(other.longest_gap_ns);
     }
@@ -72,16 +79,36 @@ pub struct Ledger {
     disturbed_since: Option<Time>,
     /// Before the present disturbance, or up to now, nothing was disturbed since then.
     quiet_since: Time,
+    /// A clock is wrong: whose events may be called excess or come late.
+    suspended: Option<Suspended>,
     /// Since when the one who leads does.
     led_since: Time,
     tally: Tally,
 }
 
 impl Ledger {
-    /// Opens a stream's account, with `L` (`None`: any) and `D` in nanoseconds (`None`: none).
-    pub fn open(&mut self, name: StreamName, tolerance: Option<u64>, deadline_ns: Option<u64>) -> StreamIndex {
-        self.streams.push(StreamAccount::new(name, tolerance, deadline_ns));
+    /// Opens a stream's account.
+    pub fn open(&mut self, name: StreamName, terms: StreamTerms) -> StreamIndex {
+        let is_suspended = self.suspended.is_some_and(|suspended| suspended.includes(name));
+        self.streams.push(StreamAccount::new(name, terms, Suspension::new(terms.refill_ns, is_suspended)));
         StreamIndex(self.streams.len() as u32 - 1)
+    }
+
+    /// A clock is set wrong: events of these streams may be called excess or come late, and nothing else of them is excused.
+    pub fn suspends(&mut self, suspended: Suspended) {
+        self.suspended = Some(suspended);
+        self.streams.iter_mut().for_each(|stream| stream.suspend(suspended));
+    }
+
+    /// All clocks are right, and nothing that was stamped before is under way: each stream is policed as before when its bucket is full again.
+    pub fn resumes(&mut self, at: Time) {
+        self.suspended = None;
+        self.streams.iter_mut().for_each(|stream| stream.resume(at));
+    }
+
+    /// A broker calls a message excess.
+    pub fn excess(&mut self, at: Time, stream: StreamIndex, sequence: u64) -> Result<(), Violation> {
+        self.stream(stream).excess(sequence).map_err(|broken| Violation { at, broken })
     }
 
     /// A subscriber is owed the stream from its next message on.
@@ -136,6 +163,7 @@ impl Ledger {
         self.tally.leads += u64::from(begins);
         if begins {
             self.led_since = at;
+            self.streams.iter_mut().for_each(StreamAccount::led_anew);
         }
         Ok(())
     }
@@ -148,6 +176,11 @@ impl Ledger {
     /// A node does what only who leads may do.
     pub fn acts(&mut self, at: Time, node: u16, action: &'static str) -> Result<(), Violation> {
         self.leadership.acts(at, node, action).map_err(|broken| Violation { at, broken })
+    }
+
+    /// A node takes a clone for another node.
+    pub fn took_clone(&mut self) {
+        self.tally.clones_taken += 1;
     }
 
     /// A control commit was answered; `digest` stands for everything through `position`.
@@ -242,11 +275,12 @@ mod tests {
     use super::*;
 
     const NAME: StreamName = StreamName { publisher: 0, incarnation: 1, topic: 0 };
+    const TERMS: StreamTerms = StreamTerms { tolerance: None, deadline_ns: None, retention: 1, refill_ns: 2 };
 
     /// A stream of ten messages, one a nanosecond, with one reader.
     fn ten(tolerance: u64) -> (Ledger, StreamIndex) {
         let mut ledger = Ledger::default();
-        let stream = ledger.open(NAME, Some(tolerance), Some(5));
+        let stream = ledger.open(NAME, StreamTerms { tolerance: Some(tolerance), deadline_ns: Some(5), ..TERMS });
         ledger.subscribe(stream, 0);
         for at in 1..=10 {
             assert_eq!(ledger.created(stream, Time(at)), at);
@@ -297,7 +331,7 @@ mod tests {
     #[test]
     fn who_is_owed_nothing_may_get_late_what_it_missed_but_once() {
         let mut ledger = Ledger::default();
-        let stream = ledger.open(NAME, None, None);
+        let stream = ledger.open(NAME, TERMS);
         ledger.listen(stream, 0);
         (1..=10).for_each(|at| assert_eq!(ledger.created(stream, Time(at)), at));
         assert_eq!(deliver(&mut ledger, stream, &[1, 4, 3]), Ok(()));

@@ -125,7 +125,7 @@ fn workload() -> Workload {
 fn is_pair(one: ProcessId, other: ProcessId) -> bool {
     let ours = |process| match process {
         Process::Node(_) | Process::Publisher(0) | Process::Subscriber(0) => true,
-        Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) => false,
+        Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) | Process::Clone(_) => false,
     };
     let (one, other) = (Process::of(one), Process::of(other));
     ours(one) && ours(other) && one.calls(other)
@@ -223,14 +223,14 @@ impl State {
                 self.delivered = self.delivered.max(sequence);
             }
             Fact::Told { .. } => self.check(false, "a loss is told"),
-            Fact::Acts { node, .. } => self.check(self.nodes[node as usize].leads(self.now), "a node acts without a lease"),
+            Fact::Acts { process, .. } => self.check(self.nodes[process.index()].leads(self.now), "a node acts without a lease"),
             Fact::ChannelBroken { .. } => self.check(false, "the replica channel is broken"),
             Fact::Contradiction { what } => self.check(false, what),
             Fact::TookOver { .. } => self.is_promoted = self.created > 0,
             Fact::Excess { .. } | Fact::NotTaken { .. } | Fact::Dropped { .. } | Fact::Shed { .. } => {
                 self.check(false, "a message is given up")
             }
-            Fact::Leads { .. } | Fact::Fenced { .. } | Fact::Answered { .. } => {}
+            Fact::Leads { .. } | Fact::Fenced { .. } | Fact::Answered { .. } | Fact::TookClone { .. } => {}
             Fact::RequestAnswered { .. } | Fact::RequestDelivered { .. } => unreachable!("the model has no requesters"),
         }
     }
@@ -268,7 +268,7 @@ impl State {
             Process::Node(node) => return nodes[node as usize].connected(*now, peer, effects),
             Process::Publisher(_) => publisher.connected(peer, effects),
             Process::Subscriber(_) => subscriber.connected(*now, peer, effects),
-            Process::Operator | Process::Requester(_) => {}
+            Process::Operator | Process::Requester(_) | Process::Clone(_) => {}
         }
         None
     }
@@ -286,7 +286,7 @@ impl State {
                 Process::Node(node) => return nodes[node as usize].closed(*now, peer, effects),
                 Process::Publisher(_) => publisher.closed(*now, peer, effects),
                 Process::Subscriber(_) => subscriber.closed(*now, peer, effects),
-                Process::Operator | Process::Requester(_) => {}
+                Process::Operator | Process::Requester(_) | Process::Clone(_) => {}
             }
             None
         });
@@ -304,7 +304,7 @@ impl State {
                 Process::Node(node) => return nodes[node as usize].receive(*now, from, packet, effects),
                 Process::Publisher(_) => publisher.receive(*now, from, &packet, effects),
                 Process::Subscriber(_) => subscriber.receive(*now, from, &packet, effects),
-                Process::Operator | Process::Requester(_) => {}
+                Process::Operator | Process::Requester(_) | Process::Clone(_) => {}
             }
             None
         });
@@ -348,7 +348,7 @@ impl State {
             Process::Node(node) => due(self.nodes[node as usize].next_wake(self.now)),
             Process::Publisher(0) => due(self.publisher.next_wake()),
             Process::Subscriber(0) => due(self.subscriber.next_wake()),
-            Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) => false,
+            Process::Publisher(_) | Process::Subscriber(_) | Process::Operator | Process::Requester(_) | Process::Clone(_) => false,
         };
         if is_due {
             self.act(process, |state| {
@@ -357,7 +357,7 @@ impl State {
                     Process::Node(node) => return nodes[node as usize].wake(*now, effects),
                     Process::Publisher(_) => publisher.wake(*now, effects),
                     Process::Subscriber(_) => subscriber.wake(*now, effects),
-                    Process::Operator | Process::Requester(_) => {}
+                    Process::Operator | Process::Requester(_) | Process::Clone(_) => {}
                 }
                 None
             });

@@ -18,7 +18,7 @@ use std::{
 use bodkin_broker::{
     Epoch, Incarnation, Instant, Node,
     member::{Input as MemberInput, Member, MemberConfig, Output as MemberOutput, Protection},
-    wire::{ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
+    wire::{Ballot, ClientFrame, EventHeader, LinkFrame, Record, Replication, Role},
 };
 
 use self::{
@@ -48,6 +48,8 @@ pub struct Disk {
 pub struct NodeProcess {
     /// Which one.
     pub node: Node,
+    /// The process: the node's own, or a clone of it.
+    pub process: ProcessId,
     /// Its host's clocks.
     pub clock: Clock,
     config: MemberConfig,
@@ -126,6 +128,7 @@ impl NodeProcess {
     pub fn new(node: Node, clock: Clock, config: MemberConfig, workload: Arc<Workload>) -> Self {
         Self {
             node,
+            process: roster::node(node),
             clock,
             config,
             heartbeat: None,
@@ -139,6 +142,18 @@ impl NodeProcess {
     /// Has it send heartbeats.
     pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
         Self { heartbeat: Some(heartbeat), ..self }
+    }
+
+    /// Makes `clone` a process with this node's name and a copy of its disk, on a host of its own.
+    pub fn copy_to(&self, clone: &mut Self, clock: Clock) {
+        let Self { node, config, heartbeat, disk, workload, .. } = self.clone();
+        let process = Process::Clone(node).id();
+        *clone = Self { node, process, clock, config, heartbeat, workload, disk, run: clone.run, running: None };
+    }
+
+    /// Has it start with another configuration.
+    pub fn set_config(&mut self, config: MemberConfig) {
+        self.config = config;
     }
 
     /// Starts it with what its disk holds.
@@ -260,12 +275,15 @@ impl NodeProcess {
     }
 
     fn carry_out(&mut self, effects: &mut Effects) {
-        let (node, run) = (self.node, self.run);
+        let (process, run) = (self.process, self.run);
         let Some(running) = &mut self.running else { return };
         let mut outputs = std::mem::take(&mut running.outputs.0);
         for output in outputs.drain(..) {
             match output {
                 MemberOutput::Send { to, ballot } => {
+                    if matches!(ballot, Ballot::Vote { epoch, .. } if epoch > self.disk.record.epoch) {
+                        effects.facts.push(Fact::Contradiction { what: "a node votes in an epoch that its disk does not have" });
+                    }
                     let to = running.established[to as usize];
                     effects.sends.extend(to.map(|to| (to, link_packet(&LinkFrame::Ballot(ballot)))));
                 }
@@ -273,11 +291,11 @@ impl NodeProcess {
                     assert!(effects.persist.replace(record).is_none(), "one record is written at a time");
                 }
                 MemberOutput::Lead { epoch, until } => {
-                    effects.facts.push(Fact::Leads { node, run, epoch, until });
+                    effects.facts.push(Fact::Leads { process, run, epoch, until });
                     running.waiting.push_back(Waiting::Lead(epoch, until));
                 }
                 MemberOutput::Fenced { .. } => {
-                    effects.facts.push(Fact::Fenced { node });
+                    effects.facts.push(Fact::Fenced { process });
                     running.waiting.push_back(Waiting::Fenced);
                 }
                 MemberOutput::Follow { leader, epoch } => running.waiting.push_back(Waiting::Follow(leader, epoch)),
@@ -329,10 +347,10 @@ impl NodeProcess {
 
     /// Calls `act` with where it is, if the process runs.
     fn with<T>(&mut self, now: Time, act: impl FnOnce(Here<'_>, &mut Running, &mut Vec<u64>) -> T) -> Option<T> {
-        let running = self.running.as_mut()?;
-        let (reading, partner) = (self.clock.reading(now), running.partner);
-        let here = Here { now, reading, clock: &self.clock, workload: &self.workload, node: self.node, partner };
-        Some(act(here, running, &mut self.disk.control))
+        let Self { node, process, clock, workload, disk, running, .. } = self;
+        let running = running.as_mut()?;
+        let here = Here { now, reading: clock.reading(now), clock, workload, node: *node, process: *process, partner: running.partner };
+        Some(act(here, running, &mut disk.control))
     }
 
     /// Takes something for the shard. What it gives is for the member.

@@ -85,6 +85,11 @@ impl PublisherProcess {
         StreamName { publisher: self.publisher, incarnation: self.incarnation, topic }
     }
 
+    /// Sets its host's UTC ahead by so much.
+    pub fn set_utc(&mut self, step_ns: i64) {
+        self.clock.set_utc(step_ns);
+    }
+
     /// What of it is not covered although it is not just under way; nothing, if it has come to rest.
     pub fn unsettled(&self) -> Option<String> {
         if self.machine.leader().is_none() {

@@ -53,6 +53,11 @@ impl SubscriberProcess {
         Self { subscriber, clock, workload: Aside(workload), machine, topics, outputs: Aside::default() }
     }
 
+    /// Sets its host's UTC ahead by so much.
+    pub fn set_utc(&mut self, step_ns: i64) {
+        self.clock.set_utc(step_ns);
+    }
+
     /// When to wake it if nothing happens before.
     pub fn next_wake(&self) -> Option<Time> {
         self.machine.next_timer().map(|at| self.clock.time_of(at))

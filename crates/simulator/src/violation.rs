@@ -126,6 +126,18 @@ pub enum Broken {
         /// Who had it.
         other: u16,
     },
+    /// A clone counts as its node although the node lives.
+    #[error("process {clone}, a clone, counts as its node at another node, and all nodes live")]
+    CloneTaken {
+        /// The clone.
+        clone: u16,
+    },
+    /// A node begins to lead although all that happened is that a clone of a node is there.
+    #[error("node {node} begins to lead because of a clone of a node, and all nodes live")]
+    Displaced {
+        /// Who leads.
+        node: u16,
+    },
     /// A node accepted, dispatched or acknowledged without the right to lead.
     #[error("node {node} {action} without a lease")]
     NoLease {

@@ -90,6 +90,14 @@ impl Workload {
         (self.platform.failover() - self.platform.lease.redirect).get().unsigned_abs()
     }
 
+    /// The pause of a stream after which its token bucket is full, whatever the clocks showed before, in nanoseconds: T and J, the way to the broker, and
+    /// twice the clock error.
+    pub fn refill_ns(&self, topic: u16) -> u64 {
+        let TopicSpec { period, jitter, publisher_broker, .. } = self.topics[usize::from(topic)].spec;
+        let clock_error = self.platform.clock_error;
+        (period.gap() + jitter + publisher_broker + clock_error + clock_error).get().unsigned_abs()
+    }
+
     /// Longest time until a publisher knows of a new leader, in nanoseconds.
     pub fn redirect_ns(&self) -> u64 {
         self.platform.lease.redirect.get().unsigned_abs()

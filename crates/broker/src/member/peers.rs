@@ -129,6 +129,11 @@ impl View {
         self.refused.iter().any(|refused| refused.incarnation == incarnation && refused.is_duplicate)
     }
 
+    /// Whether an incarnation greeted before a time, and was refused.
+    fn greeted_before(&self, incarnation: Incarnation, at: Instant) -> bool {
+        self.refused.iter().any(|refused| refused.incarnation == incarnation && refused.first_at < at)
+    }
+
     /// Records that an incarnation is refused; true if it is known by now that it and the holder both run.
     fn refuse(&mut self, incarnation: Incarnation, now: Instant, alive: Duration) -> bool {
         let last_heard = self.is_connected.then_some(self.heard_at).max(self.reported_at);
@@ -242,9 +247,11 @@ impl Member {
     /// Until when another process, or another connection of the same one, keeps the name.
     fn held_by_other_until(&self, peer: Peer) -> Option<Instant> {
         let view = self.peers.of(peer.node);
-        let alive = self.config.alive();
-        let heard = view.is_connected.then(|| view.heard_at.plus(alive));
         let is_other = view.holder.is_some_and(|holder| holder != peer.incarnation);
+        // A restarted process is silent for the promises of the one before. This one ran beside the holder, so its silence may be over.
+        let ran_beside = is_other && view.greeted_before(peer.incarnation, view.heard_at);
+        let alive = self.config.alive();
+        let heard = (view.is_connected || ran_beside).then(|| view.heard_at.plus(alive));
         let reported = view.reported_at.filter(|_| is_other).map(|at| at.plus(alive));
         let promised = self.promise.filter(|promise| promise.to.node == peer.node && promise.to != peer).map(|promise| promise.until);
         [heard, reported, promised].into_iter().flatten().max().filter(|until| self.now < *until)

@@ -1,10 +1,12 @@
 //! Who connects to whom, and when again.
 
-use super::{Cloud, Event};
+use bodkin_broker::Node;
+
+use super::{Cloud, Event, node_index};
 use crate::{
     clock::{MICROSECOND_NS, Time},
     network::{Arrivals, Ending, ProcessId},
-    roster::{self, Process},
+    roster::{self, PROCESSES, Process},
     violation::Violation,
 };
 
@@ -14,7 +16,8 @@ const RETRY_NS: (u64, u64) = (200 * MICROSECOND_NS, 1_500 * MICROSECOND_NS);
 impl Cloud {
     /// Connects a process that has started with everybody that it talks to.
     pub(super) fn connect_all(&mut self, process: ProcessId) {
-        for peer in roster::all().filter(|peer| *peer != process) {
+        let clones: Vec<ProcessId> = roster::clones().filter(|clone| self.hosts[clone.index()].is_running).collect();
+        for peer in roster::all().chain(clones).filter(|peer| *peer != process) {
             self.reconnect(process, peer);
         }
     }
@@ -64,7 +67,7 @@ impl Cloud {
     fn tell_connected(&mut self, process: ProcessId, peer: ProcessId) -> Option<u64> {
         let Self { now, nodes, publishers, subscribers, requesters, effects, .. } = self;
         match Process::of(process) {
-            Process::Node(node) => return nodes[node as usize].connected(*now, peer, effects),
+            Process::Node(_) | Process::Clone(_) => return nodes[node_index(process)].connected(*now, peer, effects),
             Process::Publisher(publisher) => publishers[usize::from(publisher)].connected(peer, effects),
             Process::Subscriber(subscriber) => subscribers[usize::from(subscriber)].connected(*now, peer, effects),
             Process::Requester(requester) => requesters[usize::from(requester)].connected(peer),
@@ -103,9 +106,17 @@ impl Cloud {
         wanted.all(|(one, other)| self.network.is_sound(one, other))
     }
 
-    /// Whether every process runs, and none stands still.
+    /// Whether each node's process counts as the node at the two others.
+    pub(super) fn is_established(&self) -> bool {
+        let names = || Node::ALL.map(roster::node).into_iter();
+        names().all(|one| names().filter(|other| *other != one).all(|other| self.nodes[node_index(one)].counts(other)))
+    }
+
+    /// Whether every configured process runs and no other, and none stands still.
     pub(super) fn is_moving(&self) -> bool {
-        self.hosts.iter().all(|host| host.is_running && host.stalled_until <= self.now && host.stalls_in_step_ns.is_none())
+        let (configured, clones) = self.hosts.split_at(PROCESSES);
+        clones.iter().all(|host| !host.is_running)
+            && configured.iter().all(|host| host.is_running && host.stalled_until <= self.now && host.stalls_in_step_ns.is_none())
     }
 
     /// When the last process that stands still moves again.

@@ -1,10 +1,11 @@
 //! What becomes of what a process wants done, and what the ledger is told of it.
 
-use super::{Cloud, Event};
+use super::{Cloud, Event, node_index};
 use crate::{
-    clock::{MICROSECOND_NS, Time},
+    clock::{MICROSECOND_NS, MILLISECOND_NS, Time},
     effects::Fact,
-    ledger::{GivenUp, StreamIndex},
+    fault::Disk,
+    ledger::{GivenUp, StreamIndex, StreamTerms},
     network::ProcessId,
     roster::Process,
     violation::{Broken, StreamName, Violation},
@@ -12,6 +13,9 @@ use crate::{
 
 /// How long a disk takes until something is on it, in nanoseconds.
 const DISK_NS: (u64, u64) = (50 * MICROSECOND_NS, 400 * MICROSECOND_NS);
+
+/// Longest pause before a write is tried again that a full disk has refused, in nanoseconds.
+const DISK_RETRY_NS: u64 = 10 * MILLISECOND_NS;
 
 /// Longest time from the vote until a node has taken over: what its Backup still receives is taken first, and its store is opened.
 const TAKEOVER_MAX_NS: u64 = 700 * MICROSECOND_NS;
@@ -39,11 +43,11 @@ impl Cloud {
             }
         }
         if let Some(record) = self.effects.persist.take() {
-            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            let at = self.written_at(process, sent_at);
             self.agenda.push(at, Event::Persisted { process, run, record });
         }
         if let Some(position) = self.effects.sync.take() {
-            let at = sent_at.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+            let at = self.written_at(process, sent_at);
             self.agenda.push(at, Event::Synced { process, run, position });
         }
         if std::mem::take(&mut self.effects.takes_over) {
@@ -59,6 +63,16 @@ impl Cloud {
         self.note_facts()?;
         self.arm(process);
         Ok(())
+    }
+
+    /// When something that is written now is on a process's disk. A write that fails is tried again, as the host does.
+    fn written_at(&mut self, process: ProcessId, begun: Time) -> Time {
+        let written = begun.plus(self.random.between(DISK_NS.0, DISK_NS.1));
+        match self.hosts[process.index()].disk {
+            Some((Disk::Slow { most_ns }, until)) if begun < until => written.plus(self.random.between(0, most_ns)),
+            Some((Disk::Full, until)) if begun < until => until.plus(self.random.between(DISK_NS.0, DISK_RETRY_NS)),
+            _ => written,
+        }
     }
 
     /// Enters the process's next wake, unless an earlier one is entered.
@@ -93,8 +107,11 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.covered(index, through);
             }
-            // Every publisher keeps T and J: nothing that it publishes may be taken out of the promise.
-            Fact::Excess { stream, sequence } => return Err(Violation { at, broken: Broken::Excess { stream, sequence } }),
+            // Every publisher keeps T and J: nothing that it publishes may be taken out of the promise while clocks are right.
+            Fact::Excess { stream, sequence } => {
+                let index = self.stream(stream);
+                self.ledger.excess(at, index, sequence)?;
+            }
             Fact::NotTaken { stream, sequence, reason } => {
                 return Err(Violation { at, broken: Broken::NotTaken { stream, sequence, reason } });
             }
@@ -126,28 +143,36 @@ impl Cloud {
                 let index = self.stream(stream);
                 self.ledger.told(at, index, subscriber, from, losses)?;
             }
-            Fact::Leads { node, run, epoch, until } => {
-                let until = self.nodes[node as usize].clock.time_of(until);
-                self.ledger.leads(at, node as u16, run, epoch.0, until)?;
+            Fact::Leads { process, run, epoch, until } => {
+                let until = self.nodes[node_index(process)].clock.time_of(until);
+                self.ledger.leads(at, process.0, run, epoch.0, until)?;
             }
-            Fact::Fenced { node } => self.ledger.ends(at, node as u16),
-            Fact::Acts { node, action } => {
-                self.ledger.acts(at, node as u16, action)?;
+            Fact::Fenced { process } => self.ledger.ends(at, process.0),
+            Fact::Acts { process, action } => {
+                self.ledger.acts(at, process.0, action)?;
             }
-            Fact::ChannelBroken { node, error } => {
-                return Err(Violation { at, broken: Broken::Channel { node: node as u16, error } });
+            Fact::TookClone { process } => {
+                if self.scenario.keeps_leader() {
+                    return Err(Violation { at, broken: Broken::CloneTaken { clone: process.0 } });
+                }
+                self.ledger.took_clone();
+            }
+            Fact::ChannelBroken { process, error } => {
+                return Err(Violation { at, broken: Broken::Channel { node: process.0, error } });
             }
             Fact::Contradiction { what } => return Err(Violation { at, broken: Broken::Contradiction { what } }),
             Fact::Answered { position, digest } => self.ledger.control_answered(position, digest),
-            Fact::TookOver { node, is_warm } => {
+            Fact::TookOver { process, is_warm } => {
+                if self.scenario.keeps_leader() {
+                    return Err(Violation { at, broken: Broken::Displaced { node: process.0 } });
+                }
                 if let Some(gap_ns) = self.scenario.took_over(at) {
                     self.ledger.took_over(at, gap_ns, self.workload.gap_max_ns())?;
                 }
                 if !is_warm && !self.scenario.may_begin_cold(at) {
-                    return Err(Violation { at, broken: Broken::Cold { node: node as u16 } });
+                    return Err(Violation { at, broken: Broken::Cold { node: process.0 } });
                 }
-                let node = &self.nodes[node as usize];
-                self.ledger.control_state(at, node.node as u16, node.control())?;
+                self.ledger.control_state(at, process.0, self.nodes[node_index(process)].control())?;
             }
         }
         Ok(())
@@ -159,8 +184,13 @@ impl Cloud {
             return *index;
         }
         let topic = &self.workload.topics[usize::from(name.topic)];
-        let (tolerance, deadline_ns) = (topic.tolerance(), topic.deadline_ns());
-        let index = self.ledger.open(name, tolerance, deadline_ns);
+        let terms = StreamTerms {
+            tolerance: topic.tolerance(),
+            deadline_ns: topic.deadline_ns(),
+            retention: topic.spec.retention.into(),
+            refill_ns: self.workload.refill_ns(name.topic),
+        };
+        let index = self.ledger.open(name, terms);
         for &(subscriber, is_required) in &topic.subscribers {
             if is_required {
                 self.ledger.subscribe(index, subscriber);
@@ -203,7 +233,7 @@ impl Cloud {
         self.act(process, |cloud| {
             let Self { now, nodes, publishers, effects, .. } = cloud;
             match Process::of(process) {
-                Process::Node(node) => nodes[node as usize].start(*now, effects),
+                Process::Node(_) | Process::Clone(_) => nodes[node_index(process)].start(*now, effects),
                 Process::Publisher(publisher) => publishers[usize::from(publisher)].start(),
                 Process::Subscriber(_) | Process::Operator | Process::Requester(_) => {}
             }

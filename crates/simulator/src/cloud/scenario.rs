@@ -4,6 +4,7 @@ use super::{Cloud, Event};
 use crate::{
     clock::{MILLISECOND_NS, Time},
     fault::{FAULT_KINDS, Fault, FaultKind},
+    ledger::Ledger,
     network::Ending,
     publisher::PublisherProcess,
     requester::RequesterProcess,
@@ -69,6 +70,18 @@ impl Scenario {
         self.phase = Phase::Mending { until, by: until.plus(WHOLE_WITHIN_NS), since: None };
     }
 
+    /// Whether the cloud is whole after its last fault.
+    #[cfg(test)]
+    pub(super) fn is_at_peace(&self) -> bool {
+        matches!(self.phase, Phase::Peace { .. })
+    }
+
+    /// Names the present fault.
+    #[cfg(test)]
+    pub(super) fn begins(&mut self, fault: FaultKind) {
+        self.fault = Some(fault);
+    }
+
     /// How many faults of each of [`FAULT_KINDS`] there were.
     pub fn counts(&self) -> [u64; FAULT_KINDS.len()] {
         self.counts
@@ -92,7 +105,7 @@ impl Scenario {
     pub(super) fn crashed(&mut self, at: Time, leads: bool, ending: Ending) {
         self.host_crashes += u64::from(ending == Ending::Vanish);
         self.crashes += 1;
-        let is_alone = matches!(self.fault, Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        let is_alone = matches!(self.fault, Some(FaultKind::ProcessCrash | FaultKind::HostCrash | FaultKind::ClonedNodeCrash));
         self.primary_died_at = (leads && is_alone).then_some(at);
     }
 
@@ -102,10 +115,29 @@ impl Scenario {
     }
 
     /// Whether what publishers drop now may be missing: the present fault is another one than those that the bound is made for, the death of the
-    /// Primary or its host. Until the first leader, and `redirect_ns` after that, publishers know of no leader.
+    /// Primary or its host. A harmless fault must not cost a drop. Until the first leader, and `redirect_ns` after that, publishers know of no
+    /// leader.
     pub(super) fn excuses_drops(&self, at: Time, redirect_ns: u64) -> bool {
-        let is_bounded = matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
+        let is_bounded = self.is_harmless() || matches!(self.fault, None | Some(FaultKind::ProcessCrash | FaultKind::HostCrash));
         !is_bounded || self.first_led_at.is_none_or(|first| at < first.plus(redirect_ns))
+    }
+
+    /// Whether the present fault must not change who leads: only a clone of a node that lives, a clock that is set, or a slow disk of a node that does
+    /// not lead.
+    pub(super) fn keeps_leader(&self) -> bool {
+        self.is_harmless() || self.fault == Some(FaultKind::CloneAndReset)
+    }
+
+    /// Whether the present fault must not make an event late or cost a drop either. The ledger knows the events that a wrong clock itself excuses.
+    fn is_harmless(&self) -> bool {
+        matches!(self.fault, Some(FaultKind::Clone | FaultKind::ClockSet | FaultKind::SlowDisk))
+    }
+
+    /// All clocks are right. If a node died meanwhile, events that were stamped before are sent again until the cloud is whole.
+    pub(super) fn has_right_clocks(&self, at: Time, ledger: &mut Ledger) {
+        if self.fault != Some(FaultKind::CrashWithWrongClock) {
+            ledger.resumes(at);
+        }
     }
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
@@ -148,6 +180,7 @@ impl Cloud {
     /// The cloud is whole: whatever was disturbed is over.
     fn calm_down(&mut self) {
         self.ledger.calms(self.now);
+        self.ledger.resumes(self.now);
         self.scenario.fault = None;
         self.scenario.primary_died_at = None;
         self.scenario.phase = match self.scenario.faults_left {
@@ -162,7 +195,9 @@ impl Cloud {
         self.scenario.counts[place] += 1;
         self.scenario.faults_left -= 1;
         self.scenario.fault = Some(kind);
-        self.ledger.disturbs(self.now);
+        if !self.scenario.is_harmless() {
+            self.ledger.disturbs(self.now);
+        }
         if matches!(kind, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin) {
             // What was covered by memories of both hosts goes with them; what comes from now on is covered without the one that is dead.
             self.ledger.excuse();
@@ -182,6 +217,7 @@ impl Cloud {
         let missing = match () {
             () if !self.is_moving() => "not every process runs",
             () if !self.is_connected() => "not every connection is there",
+            () if !self.is_established() => "a node does not count as itself at another one",
             () if !primary.leads(self.now) => "nobody leads",
             () if !primary.is_whole(self.now) => "the Backup is not in sync",
             () => {

@@ -2,17 +2,32 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use super::{Calm, Tally};
+use super::{Calm, Suspended, Suspension, Tally};
 use crate::{
     clock::Time,
     violation::{Broken, StreamName},
 };
+
+/// What is promised on a stream, and how its publisher keeps and sends events.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamTerms {
+    /// L; `None`: any number.
+    pub tolerance: Option<u64>,
+    /// D in nanoseconds, if there is one.
+    pub deadline_ns: Option<u64>,
+    /// N: the newest events that the publisher keeps, whatever is covered.
+    pub retention: u64,
+    /// The pause after which its token bucket is full, whatever the clocks showed before, in nanoseconds.
+    pub refill_ns: u64,
+}
 
 /// Why a message may be missing although no crash took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
     /// The broker shed or expired it: it counts against L as a crash's losses do (timing theory, section 8.4).
     ByBroker,
+    /// A broker called it excess while a wrong clock excused that: nothing is promised of it.
+    Excess,
     /// It was never covered by a promise, and its publisher knows: dropped by its full publisher, or not handed over when the publisher died.
     ByPublisher,
 }
@@ -61,6 +76,9 @@ pub struct StreamAccount {
     name: StreamName,
     tolerance: Option<u64>,
     deadline_ns: Option<u64>,
+    retention: u64,
+    /// The publisher keeps no event before this one.
+    kept_from: u64,
     /// From the first one that somebody still waits for.
     messages: VecDeque<Message>,
     /// Sequence in front of the first of `messages`.
@@ -71,22 +89,28 @@ pub struct StreamAccount {
     readers: Vec<Reader>,
     /// The newest message that a broker has dropped, and when.
     dropped: (u64, Time),
+    /// The events that a wrong clock excuses.
+    suspension: Suspension,
     /// Its publisher is dead: nobody says any more which message was the last.
     is_over: bool,
 }
 
 impl StreamAccount {
-    pub(super) fn new(name: StreamName, tolerance: Option<u64>, deadline_ns: Option<u64>) -> Self {
+    pub(super) fn new(name: StreamName, terms: StreamTerms, suspension: Suspension) -> Self {
+        let StreamTerms { tolerance, deadline_ns, retention, .. } = terms;
         Self {
             name,
             tolerance,
             deadline_ns,
+            retention,
+            kept_from: 1,
             messages: VecDeque::new(),
             settled: 0,
             covered: 0,
             excused: 0,
             readers: Vec::new(),
             dropped: (0, Time::default()),
+            suspension,
             is_over: false,
         }
     }
@@ -100,7 +124,34 @@ impl StreamAccount {
         self.readers.push(Reader { subscriber, is_owed, last, lost: 0, told: 0, missed: VecDeque::new() });
     }
 
+    pub(super) fn suspend(&mut self, suspended: Suspended) {
+        if suspended.includes(self.name) {
+            // A publisher sends what it keeps along with its first event to a new leader, which may be long after the takeover.
+            let newest = self.created_through();
+            self.suspension.begin(if suspended == Suspended::All { newest.min(self.kept_from) } else { newest });
+        }
+    }
+
+    pub(super) fn resume(&mut self, at: Time) {
+        self.suspension.clocks_are_right(at);
+    }
+
+    /// Another node leads: the publisher sends it what it keeps.
+    pub(super) fn led_anew(&mut self) {
+        self.suspension.resent(self.kept_from);
+    }
+
+    /// A broker calls a message excess, which only a wrong clock excuses.
+    pub(super) fn excess(&mut self, sequence: u64) -> Result<(), Broken> {
+        if !self.suspension.excuses(sequence) {
+            return Err(Broken::Excess { stream: self.name, sequence });
+        }
+        self.give_up(sequence, GivenUp::Excess);
+        Ok(())
+    }
+
     pub(super) fn created(&mut self, at: Time) -> u64 {
+        self.suspension.created(at, self.created_through() + 1);
         self.messages.push_back(Message { created: at, given_up: None });
         self.created_through()
     }
@@ -115,7 +166,7 @@ impl StreamAccount {
     fn give_up(&mut self, sequence: u64, by: GivenUp) {
         if let Some(message) = self.message(sequence) {
             // What was never promised may be dropped by anybody.
-            message.given_up = message.given_up.filter(|before| *before == GivenUp::ByPublisher).or(Some(by));
+            message.given_up = message.given_up.filter(|before| *before != GivenUp::ByBroker).or(Some(by));
         }
     }
 
@@ -126,6 +177,9 @@ impl StreamAccount {
 
     pub(super) fn covered(&mut self, through: u64) {
         self.covered = self.covered.max(through);
+        // The publisher lets go of what is covered, except for its newest events.
+        let guaranteed = self.created_through().saturating_sub(self.retention);
+        self.kept_from = self.kept_from.max(self.covered.min(guaranteed) + 1);
     }
 
     pub(super) fn publisher_died(&mut self) {
@@ -173,10 +227,10 @@ impl StreamAccount {
         let mut run = 0;
         for sequence in last + 1..next {
             let by = self.message(sequence).expect("what is above the last one is kept").given_up;
-            if by == Some(GivenUp::ByBroker) {
+            if matches!(by, Some(GivenUp::ByBroker | GivenUp::Excess)) {
                 self.readers[reader].misses(sequence..sequence + 1);
             }
-            if sequence <= self.excused || by == Some(GivenUp::ByPublisher) {
+            if sequence <= self.excused || matches!(by, Some(GivenUp::ByPublisher | GivenUp::Excess)) {
                 continue;
             }
             if tolerance == 0 && by.is_none() && sequence <= self.covered {
@@ -197,7 +251,7 @@ impl StreamAccount {
         if at <= due {
             return Ok(());
         }
-        if calm.holds(created, due) {
+        if calm.holds(created, due) && !self.suspension.excuses(sequence) {
             return Err(Broken::Late { stream: self.name, subscriber, sequence, late_ns: at.since(due) });
         }
         tally.late_near_faults += 1;

@@ -83,7 +83,7 @@ impl Follower {
             _ => Ok(()),
         };
         if let Err(error) = taken {
-            effects.facts.push(Fact::ChannelBroken { node: here.node, error });
+            effects.facts.push(Fact::ChannelBroken { process: here.process, error });
         }
         self.outputs.clear();
         let is_in_sync = self.backup.is_in_sync();

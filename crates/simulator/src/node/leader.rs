@@ -75,6 +75,8 @@ pub(super) struct Here<'a> {
     pub clock: &'a Clock,
     pub workload: &'a Workload,
     pub node: bodkin_broker::Node,
+    /// The process that has this node's name here.
+    pub process: ProcessId,
     /// The other candidate.
     pub partner: ProcessId,
 }
@@ -207,7 +209,7 @@ impl Leader {
         self.step(here, Input::Authority(Authority { epoch, until }), effects);
         if self.epoch != epoch {
             self.epoch = epoch;
-            effects.facts.push(Fact::TookOver { node: here.node, is_warm: std::mem::replace(&mut self.is_warm, true) });
+            effects.facts.push(Fact::TookOver { process: here.process, is_warm: std::mem::replace(&mut self.is_warm, true) });
             self.protection = Protection::Unsettled;
             self.lose_session(here, effects);
             self.announce(true, connected, effects);
@@ -224,7 +226,7 @@ impl Leader {
 
     fn announce(&self, is_leader: bool, connected: &[ProcessId], effects: &mut Effects) {
         let frame = ClientFrame::Leader { epoch: self.epoch, is_leader };
-        let clients = connected.iter().filter(|peer| !matches!(Process::of(**peer), Process::Node(_)));
+        let clients = connected.iter().filter(|peer| Process::of(**peer).node().is_none());
         effects.sends.extend(clients.map(|client| (*client, command_packet(&frame))));
     }
 
@@ -324,7 +326,7 @@ impl Leader {
                 break;
             }
             self.commits.pop_front();
-            effects.facts.push(Fact::Acts { node: here.node, action: "answers a commit" });
+            effects.facts.push(Fact::Acts { process: here.process, action: "answers a commit" });
             effects.facts.push(Fact::Answered { position, digest });
             effects.sends.push((from, Packet::Committed { request, position, digest }));
         }

@@ -15,10 +15,10 @@ use bodkin_broker::{
 use super::{NodeProcess, Running, Waiting, link_packet};
 use crate::{
     clock::Time,
-    effects::Effects,
+    effects::{Effects, Fact},
     network::ProcessId,
     packet::Packet,
-    roster::{self, Process},
+    roster::Process,
 };
 
 /// Leases for which a node counts as refused by the one that waits for its predecessor. The refusal is repeated at each attempt to connect.
@@ -36,7 +36,7 @@ impl NodeProcess {
     /// The greeting to another node's process. `is_first`: it is sent if this side connects, and otherwise if it answers.
     fn greeting_to(&self, peer: ProcessId, is_first: bool) -> Option<(ProcessId, Packet)> {
         let incarnation = self.running.as_ref()?.incarnation;
-        let connects = Process::of(roster::node(self.node)).calls(Process::of(peer));
+        let connects = Process::of(self.process).calls(Process::of(peer));
         let is_due = Process::of(peer).node().is_some() && connects == is_first;
         // The greeting of the replica channel is another one, which the shard's side sends.
         let greeting = Replication::Channel { epoch: Epoch::NONE, protocol: 0, protocol_min: 0, node: self.node, incarnation };
@@ -87,6 +87,12 @@ impl NodeProcess {
         self.enter(now, Waiting::Packet(from, packet), effects)
     }
 
+    /// Whether the process of another node counts as it here.
+    pub fn counts(&self, process: ProcessId) -> bool {
+        let established = self.running.as_ref().map(|running| running.established);
+        established.zip(Process::of(process).node()).is_some_and(|(established, node)| established[node as usize] == Some(process))
+    }
+
     /// A heartbeat is due: the member reports to the other nodes which processes it sees.
     pub(super) fn beat(&mut self, now: Time, effects: &mut Effects) {
         let (reading, Some(heartbeat)) = (self.clock.reading(now), self.heartbeat) else { return };
@@ -110,6 +116,9 @@ impl NodeProcess {
                 running.established[peer.node as usize] = Some(from);
                 if is_partner {
                     (running.partner, running.partner_heard) = (from, now);
+                }
+                if let Process::Clone(_) = Process::of(from) {
+                    effects.facts.push(Fact::TookClone { process: from });
                 }
                 effects.sends.extend(answer);
                 running.waiting.push_back(Waiting::Connected(from));

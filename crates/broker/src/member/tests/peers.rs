@@ -26,6 +26,22 @@ fn second_process_is_refused_while_first_is_heard() {
 }
 
 #[test]
+fn clone_of_a_dead_process_waits_for_its_promises() {
+    let mut second = Trial::old(Node::Second);
+    let clone = Peer { node: Node::Witness, incarnation: Incarnation(99) };
+    assert!(refusal(&mut second, 5, clone).is_some());
+    second.now = 10;
+    second.take(Input::Heard(Node::Witness));
+    second.take(Input::Gone(Node::Witness));
+    let retry_after = Duration::from_nanos(5);
+    assert_eq!(refusal(&mut second, SILENCE_NS + 5, clone), Some(GreetingRefusal::Predecessor { retry_after }));
+    let restarted = Peer { incarnation: Incarnation(100), ..clone };
+    assert_eq!(refusal(&mut second, SILENCE_NS + 5, restarted), None, "a process that started later is silent itself");
+    second.take(Input::Gone(Node::Witness));
+    assert_eq!(refusal(&mut second, 2 * SILENCE_NS + 5, clone), None);
+}
+
+#[test]
 fn promise_outlives_the_connection_it_was_given_on() {
     let mut witness = Trial::old(Node::Witness);
     let other = Peer { node: Node::First, incarnation: Incarnation(99) };

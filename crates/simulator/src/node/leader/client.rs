@@ -33,7 +33,7 @@ impl Leader {
         let accepted = self.shard.accept(here.reading, permit, stream, publication);
         match accepted {
             Ok(Accepted::Kept { slot, is_excess }) => {
-                effects.facts.push(Fact::Acts { node: here.node, action: "accepts" });
+                effects.facts.push(Fact::Acts { process: here.process, action: "accepts" });
                 self.keep_payload(slot, payload);
                 if is_excess {
                     effects.facts.push(Fact::Excess { stream: name_of(identity), sequence: sequence.0 });
@@ -164,7 +164,8 @@ mod tests {
         let workload = Workload::draw(&mut Random::new(1));
         let (clock, now) = (Clock::TRUE, Time(1_000));
         let partner = roster::node(Node::Second);
-        let here = Here { now, reading: clock.reading(now), clock: &clock, workload: &workload, node: Node::First, partner };
+        let (node, process) = (Node::First, roster::node(Node::First));
+        let here = Here { now, reading: clock.reading(now), clock: &clock, workload: &workload, node, process, partner };
         let mut effects = Effects::default();
         let mut leader = Leader::prepared(here, &BTreeSet::new(), &mut effects).takes_over(None);
         leader.take_over(here);

@@ -20,7 +20,7 @@ impl Leader {
         let of = (TopicId(u64::from(topic)), id_of_requester(requester));
         match self.shard.accept_next(here.reading, permit, of, created) {
             Ok((_, Accepted::Kept { slot, .. })) => {
-                effects.facts.push(Fact::Acts { node: here.node, action: "accepts" });
+                effects.facts.push(Fact::Acts { process: here.process, action: "accepts" });
                 self.keep_payload(slot, payload);
                 if self.answering.len() <= slot.index() {
                     self.answering.resize(slot.index() + 1, None);

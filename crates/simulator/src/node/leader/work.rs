@@ -56,7 +56,7 @@ impl Leader {
         match work {
             Work::Dispatch { slot, stream, event, created, .. } => {
                 self.is_in_batch = false;
-                effects.facts.push(Fact::Acts { node: here.node, action: "dispatches" });
+                effects.facts.push(Fact::Acts { process: here.process, action: "dispatches" });
                 let header = EventHeader {
                     flags: Flags::default(),
                     publisher: event.publisher,
@@ -139,7 +139,7 @@ impl Leader {
             }
             Output::Covered { stream, through } => {
                 let Some(StreamIdentity { publisher, incarnation, topic }) = self.shard.identity(stream) else { return };
-                effects.facts.push(Fact::Acts { node: here.node, action: "covers" });
+                effects.facts.push(Fact::Acts { process: here.process, action: "covers" });
                 if incarnation.numberer() == Numberer::Node {
                     return self.answer_covered(stream, through, effects);
                 }
