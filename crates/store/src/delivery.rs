@@ -49,7 +49,7 @@ pub struct DeliveriesAtStart {
     pub log: Option<LogId>,
     /// Where those are that have no place of their own; `None` before the first checkpoint.
     pub present: Option<Position>,
-    /// A record in front of the present that the other node of a pair has, too, and all that follows it.
+    /// A record before the present that both logs of a pair have: the other node finds the present by it.
     pub after: Option<RecordName>,
     /// Those that are elsewhere than the present, or paused.
     pub rows: Vec<DeliveryRow>,
@@ -64,7 +64,7 @@ pub struct DeliveryRow {
     pub subscription: SubscriptionId,
     /// Everything in front of it is delivered or dead; `None` is the present.
     pub cursor: Option<Position>,
-    /// A record in front of the cursor, as [`DeliveriesAtStart::after`].
+    /// A record before the cursor that both logs have, like [`DeliveriesAtStart::after`].
     pub after: Option<RecordName>,
     /// Whether the operator holds its events back.
     pub paused: bool,

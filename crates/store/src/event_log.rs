@@ -107,7 +107,7 @@ struct Written {
     file: u64,
     /// The bytes of this file that are the log's. Those beyond them are of a write that is under way or has failed.
     bytes: u64,
-    /// The newest record in front of the end that this run has appended and another log has, too.
+    /// Newest written record of this run that the log of the other node has or is to have.
     shared: Option<RecordName>,
 }
 

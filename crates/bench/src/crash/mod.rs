@@ -64,7 +64,7 @@ pub fn run(options: &CrashOptions) -> anyhow::Result<Report> {
         // A breach ends the pair of a round, and the rest of the faults strike a new one.
         while saved.results.len() < first + round.faults.len() {
             let done = saved.results.len() - first;
-            // Another pair on the same edge would be refused, for its stream begins anew.
+            // Each pair has its own edge name: its new log cannot continue the lane of another pair.
             let edge = server.as_ref().map(|_| format!("crash{}", saved.results.len()));
             round::run(&plant, &access, options, &round.forwarding(edge), done, &mut saved)?;
         }

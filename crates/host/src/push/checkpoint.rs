@@ -21,7 +21,7 @@ pub struct Checkpoint {
     log: EventLogReader,
     deliveries: Arc<Deliveries>,
     present: Option<Position>,
-    /// The newest record that the other node of a pair has, too, and a place that is not in front of it.
+    /// Newest record that both nodes of a pair have, and a position after it.
     after: (Position, RecordName),
     /// Those that are elsewhere than the present. A delivery that began anew has a row to write, wherever the former one was.
     away: BTreeMap<SubscriptionId, Away>,
@@ -34,7 +34,7 @@ pub struct Checkpoint {
 /// A delivery that is elsewhere than the present.
 struct Away {
     place: Place,
-    /// A place that is not in front of the record that the place is after.
+    /// A position after the record that `place` names.
     after_at: Position,
     delivery: Arc<Delivery>,
 }
@@ -115,7 +115,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The newest record that is known to be done with for a delivery: the last one of its own, or what it was after when it was known last.
+    /// Returns the newest record up to which a delivery is finished: its last event, or the record of the checkpoint before.
     fn after_of(&self, id: &SubscriptionId, delivery: &Arc<Delivery>) -> (Position, RecordName) {
         let known = self.away.get(id).filter(|known| Arc::ptr_eq(&known.delivery, delivery));
         let known = known.map_or(self.after, |known| (known.after_at, known.place.after));

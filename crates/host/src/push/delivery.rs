@@ -365,12 +365,11 @@ impl Deliveries {
     }
 }
 
-/// Returns where deliveries are in this log that another log's positions are known of: that of the leader before. Records that both logs
-/// have tell it. Reads the log, and so blocks.
+/// Translates positions of the former leader's event log into positions of this log, by records that both logs have. Blocks on the disk.
 ///
 /// # Errors
 /// Returns an error if the log cannot be read.
-pub fn by_positions_of(log: &EventLogReader, mut start: DeliveriesAtStart) -> io::Result<DeliveriesAtStart> {
+pub fn translate_to(log: &EventLogReader, mut start: DeliveriesAtStart) -> io::Result<DeliveriesAtStart> {
     let end = log.end();
     let names: BTreeSet<RecordName> = start.rows.iter().filter_map(|row| row.after).chain(start.after).collect();
     let places = log.places_after(&names)?;

@@ -28,7 +28,7 @@ use crate::{
     pair::Leadership,
     push::{
         checkpoint::Checkpoint,
-        delivery::{Deliveries, by_positions_of},
+        delivery::{Deliveries, translate_to},
     },
     quality::QualityMonitor,
     security::{Security, SecurityConfig, Trust},
@@ -317,7 +317,7 @@ async fn restore_deliveries(
                  Events of other types that were not delivered are lost"
             );
             let log = log.clone();
-            start = tokio::task::spawn_blocking(move || by_positions_of(&log, start)).await.map_err(io::Error::other)??;
+            start = tokio::task::spawn_blocking(move || translate_to(&log, start)).await.map_err(io::Error::other)??;
         }
         // Who is killed before the first checkpoint must not lose what was not delivered yet.
         let log_of_pair = leadership.as_ref().map(|_| log.identity());

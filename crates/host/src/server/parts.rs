@@ -302,7 +302,7 @@ async fn open_event_log(config: &HostConfig, store: &Store, inbox: &Arc<Inbox>) 
     let directory = config.data.join("events").join("shard-0");
     let failed = |error| StartError::EventLog { directory: directory.clone(), error };
     let log_of_pair = config.pair.as_ref().map(|_| event_log::identity(&directory)).transpose().map_err(failed)?;
-    // Whoever knows a position of a log that was moved away must not take another event for that one.
+    // A position of a log that was moved away must not name another event.
     let from = store.read(move |draft| draft.positions_end(log_of_pair)).await?;
     let inbox = inbox.clone();
     let on_sync = Box::new(move |end, result| inbox.post(Message::Synced { end, result }));

@@ -321,7 +321,7 @@ impl Shard {
         // A publisher sends what it keeps to each new leader.
         let is_logged = topic.is_durable && self.unsynced.logged.has(&identity, sequence);
         if is_logged {
-            // Whoever reads the log has had it, or finds it there: for the others it is no newer than what is there.
+            // Readers of the log find the copy. A live push continues at the log's end.
             let end = self.log.as_ref().map(EventLog::next_position);
             kept.position = kept.position.or(end.map(|end| Position(end.0.saturating_sub(1))));
         } else if kept.position.is_none()
