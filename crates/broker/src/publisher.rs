@@ -318,7 +318,7 @@ impl Publisher {
         while let Some((_, topic)) = self.quiet.pop_front_if(|(at, _)| *at <= now) {
             let retained = &mut self.topics[topic.index()];
             retained.is_watched = false;
-            if !retained.has_uncovered_sent() {
+            if retained.oldest_waiting().is_none() {
                 continue;
             }
             let is_silent = now >= retained.sent_at.plus(self.last_after);
@@ -381,6 +381,11 @@ impl Publisher {
                 if !was_paused {
                     self.paused.push(topic);
                 }
+            }
+            // The run is over: nothing of it will be covered any more.
+            RefusalReason::OldIncarnation => {
+                let waiting = retained.give_up_through(sequence).into_iter();
+                outputs.extend(waiting.map(|sequence| Output::NotTaken { topic, sequence, reason }));
             }
             _ => {
                 retained.give_up(sequence);

@@ -83,13 +83,14 @@ impl Sends {
     }
 
     pub fn publish(&mut self, topic: PublishedTopic, payload: &str) {
-        loop {
-            match self.publisher.publish(topic, payload.as_bytes()) {
-                Ok(_) => return,
-                Err(PublishError::Full(_)) => self.turn(),
-                Err(error) => panic!("{error}"),
+        until("there is a place for the event", || match self.publisher.publish(topic, payload.as_bytes()) {
+            Ok(_) => true,
+            Err(PublishError::Full(_)) => {
+                self.turn();
+                false
             }
-        }
+            Err(error) => panic!("{error}"),
+        });
     }
 }
 
@@ -187,17 +188,21 @@ fn events_that_wait_in_a_turn_for_those_of_others_keep_their_period() {
     let data = tempfile::tempdir().expect("a directory");
     let one_ms = "[[topic]]\nevent_type = \"steady\"\nperiod_ms = 1\ndeadline_ms = 200\nloss_tolerance = inf\nretention = 1\n";
     let cloud = start(data.path(), one_ms, &[]);
+    cloud.register_system("meter", 3);
     let (mut sends, topics) = Sends::to(address(&cloud), "sensor", &["steady"]);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let (mut floods, topics) = Sends::to(address(&cloud), "display", &["plain"]);
+        for name in ["display", "meter"] {
+            let (cloud, is_over) = (&cloud, &is_over);
+            scope.spawn(move || {
+                let (mut floods, topics) = Sends::to(address(cloud), name, &["plain"]);
                 while !is_over.load(Relaxed) {
                     floods.publish(topics[0], "x");
                 }
             });
         }
+        // Also where this thread panics: the others would publish for ever, and the scope would wait for them.
+        let _ended = Ends(&is_over);
         let mut due = Instant::now();
         for number in 0..TIMES {
             while Instant::now() < due {
@@ -207,13 +212,54 @@ fn events_that_wait_in_a_turn_for_those_of_others_keep_their_period() {
             due = Instant::now() + Duration::from_millis(1);
             sends.turn_for(Duration::ZERO);
         }
-        is_over.store(true, Relaxed);
     });
     until("everything is covered", || {
         sends.turn();
         sends.covered == [TIMES as u64]
     });
     assert_eq!(sends.excess, [0; 0], "none came faster than its period");
+}
+
+/// Says when it is dropped that something is over.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Two processes of one name: the former one's events that are not covered yet would never be, and it would wait for them for ever.
+#[test]
+fn a_publisher_is_told_that_a_later_run_of_its_name_has_taken_its_place() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), &topic("hot", ""), &[]);
+    let mut hears = Hears::from(address(&cloud), "display", "hot", required());
+    until("it is subscribed", || {
+        hears.turn();
+        hears.subscribed > 0
+    });
+    let (mut former, topics) = Sends::to(address(&cloud), "sensor", &["hot"]);
+    (1..=64).for_each(|_| former.publish(topics[0], "former"));
+    let (mut later, topics) = Sends::to(address(&cloud), "sensor", &["hot"]);
+    until("the former run is in the broker", || {
+        former.turn();
+        cloud.get("/metrics").text().contains("bodkin_events_published_total 64\n")
+    });
+    later.publish(topics[0], "later");
+    until("the former run is told that it is over", || {
+        former.turn();
+        later.turn();
+        former.refused.len() == 64
+    });
+    let (reason, last, text) = former.refused.last().expect("they were counted");
+    assert_eq!((*reason, *last), (RefusalReason::OldIncarnation, 64), "{text}");
+    until("what both published arrives", || {
+        later.turn();
+        hears.turn();
+        later.covered == [1]
+    });
+    assert_eq!(hears.events.len(), 65);
 }
 
 #[test]

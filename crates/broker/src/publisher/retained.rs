@@ -143,8 +143,21 @@ impl Retained {
         Sequence(self.next - 1)
     }
 
-    pub fn has_uncovered_sent(&self) -> bool {
-        self.next - 1 > self.covered
+    /// Of what was sent and is neither covered nor given up, the oldest one.
+    pub fn oldest_waiting(&self) -> Option<Sequence> {
+        self.waiting_before(self.next).next()
+    }
+
+    /// Nothing up to here will be covered any more; gives what was waiting for that.
+    pub fn give_up_through(&mut self, last: Sequence) -> Vec<Sequence> {
+        let waiting: Vec<Sequence> = self.waiting_before(self.next.min(last.0 + 1)).collect();
+        waiting.iter().for_each(|sequence| self.give_up(*sequence));
+        waiting
+    }
+
+    fn waiting_before(&self, end: u64) -> impl Iterator<Item = Sequence> + use<'_> {
+        let kept = self.oldest.max(self.covered + 1)..end;
+        kept.filter(|sequence| self.created_utc_ns[self.place(*sequence)].is_some()).map(Sequence)
     }
 
     pub fn has_more(&self) -> bool {

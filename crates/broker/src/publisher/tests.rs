@@ -69,6 +69,27 @@ impl Trial {
     }
 }
 
+/// Its broker may have taken them, and tells nothing of them any more.
+#[test]
+fn a_run_that_is_over_waits_for_none_of_its_events() {
+    let mut trial = Trial::new(1, 4, WhenFull::Block);
+    trial.leads(One, 1);
+    trial.publish_some(4);
+    trial.sent();
+    trial.covered(One, 1, 1);
+    let over = |sequence| Output::NotTaken { topic: trial.topic, sequence: Sequence(sequence), reason: RefusalReason::OldIncarnation };
+    let told = [over(2), over(3)];
+    assert_eq!(trial.refused(3, RefusalReason::OldIncarnation, 0), told);
+    assert_eq!(trial.refused(3, RefusalReason::OldIncarnation, 0), [], "it is told once");
+    trial.now += 1000;
+    assert_eq!(trial.sent(), ["last 4"], "of which nothing is known");
+    trial.refused(4, RefusalReason::OldIncarnation, 0);
+    trial.now += 1000;
+    assert_eq!(trial.sent(), [""; 0], "there is nothing to ask for");
+    trial.publish_some(4);
+    assert_eq!(trial.sent(), ["5", "6", "7", "8"]);
+}
+
 #[test]
 fn what_is_kept_goes_to_the_next_leader_in_order_and_then_what_is_new() {
     let mut trial = Trial::new(1, 8, WhenFull::Block);

@@ -83,7 +83,8 @@ pub enum PublisherReport<'r> {
         /// The last one.
         through: Sequence,
     },
-    /// The broker will not take an event; it is lost.
+    /// The broker will not take an event; it is lost. With [`RefusalReason::OldIncarnation`] it may have been taken: a later run of this name publishes now, and
+    /// nothing is told about the events of this one.
     NotTaken {
         /// Of which topic.
         topic: TopicKey,

@@ -117,7 +117,7 @@ impl Shard {
                 self.dealer_has(slot, topic, publisher, incarnation, through);
             }
             ClientFrame::Resume { incarnation, from, to, topic, .. } => self.resume_run(slot, topic, incarnation, from, to),
-            ClientFrame::Last { incarnation, topic, .. } => self.repeat_cover(slot, topic, incarnation),
+            ClientFrame::Last { incarnation, sequence, topic, .. } => self.repeat_cover(slot, topic, incarnation, sequence),
             ClientFrame::ClockRequest { sent_utc_ns, .. } => self.tell_clock(slot, sent_utc_ns),
             ClientFrame::ClockReply { sent_utc_ns, received_utc_ns, replied_utc_ns, .. } => {
                 self.clock_told(slot, sent_utc_ns, received_utc_ns, replied_utc_ns);

@@ -113,7 +113,7 @@ impl Shard {
         let header = EventHeader::decode(header).map_err(|error| format!("the header of an event cannot be read: {error}"))?;
         let topic = std::str::from_utf8(texts.event_type).map_err(|_| "an event type is UTF-8".to_owned())?.trim();
         if header.flags.last {
-            self.repeat_cover(slot, topic, header.incarnation);
+            self.repeat_cover(slot, topic, header.incarnation, header.sequence);
             return Ok(());
         }
         if !self.leads() {
@@ -254,11 +254,15 @@ impl Shard {
         self.carry_out_now();
     }
 
-    /// Tells a publisher again how far it is covered, for it has named its last event and hears nothing.
-    pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation) {
+    /// Tells a publisher again how far it is covered, for it has named its last event and hears nothing; or that its run is over.
+    pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation, last: Sequence) {
         let Some(publisher) = self.publisher_of(slot) else { return };
-        let Some(topic) = self.topic_spelled(topic) else { return };
-        self.endpoint.runs.repeat(StreamIdentity { topic, publisher, incarnation });
+        let Some(id) = self.topic_spelled(topic) else { return };
+        let stream = StreamIdentity { topic: id, publisher, incarnation };
+        match self.endpoint.runs.admit(stream) {
+            Ok(()) => self.endpoint.runs.repeat(stream),
+            Err(later) => self.refuse_event(slot, topic, last, &later_run(later)),
+        }
     }
 
     /// The stream of a real-time topic, if this publisher may number it. Who follows has none but those that the leader has.
