@@ -14,7 +14,7 @@ use std::{
     io,
 };
 
-use bodkin_nats::lane::{Backlog, Batch, Held, Place, Put, Record, Stop};
+use bodkin_nats::lane::{Backlog, Batch, Held, Identity, Place, Put, Record, Stop};
 use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record as Logged, RecordName};
 
 use self::window::Window;
@@ -81,6 +81,8 @@ pub struct LaneBacklog {
     is_settled: bool,
     /// Where it begins while the stream does not say anything else; later where it stands.
     pub checkpoint: Checkpoint,
+    /// The log's end when it began: what is behind that no other process has forwarded.
+    begun: Position,
     /// The follower has to go back to here.
     wants: Option<Position>,
     /// When those were accepted that the stream has acknowledged since this was asked last, in nanoseconds since 1970.
@@ -95,6 +97,7 @@ impl LaneBacklog {
     /// Begins where it had come to.
     pub fn new(log: EventLogReader, form: FleetForm, window_bytes_max: usize, checkpoint: Checkpoint) -> Self {
         Self {
+            begun: log.end(),
             log,
             form,
             window_bytes_max,
@@ -336,13 +339,13 @@ impl LaneBacklog {
         self.log.behind_record(source.position, source.name)
     }
 
+    /// Whether what the stream has last is of a batch that was given here. The number is not enough: a pair's nodes count the same epochs, and the former leader's last batch may be
+    /// stored when the next one has asked.
+    fn has_given(&self, Identity { epoch, last, .. }: Identity, source: Option<Source>) -> bool {
+        epoch == self.epoch && last.checked_sub(self.first).is_none_or(|at| self.window.get(at).is_some_and(|kept| kept.source == source))
+    }
+
     fn find(&mut self, last: Option<Held<'_>>) -> io::Result<Place> {
-        let is_known = |held: &Held<'_>| {
-            let Some(placed) = self.placed else { return false };
-            let identity = held.identity;
-            let is_ours = identity.epoch == self.epoch && identity.last < self.first + self.window.len() as u64;
-            is_ours || placed == Some((identity.epoch, identity.last)) || (self.is_settled && identity.epoch < self.epoch)
-        };
         let Some(held) = last else {
             if self.placed.is_none() {
                 let Checkpoint { epoch, position, from } = self.checkpoint;
@@ -352,24 +355,26 @@ impl LaneBacklog {
             }
             return Ok(Place::Kept);
         };
-        if is_known(&held) {
+        let source = held.source.and_then(|text| text.parse::<Source>().ok());
+        let Identity { epoch, last, .. } = held.identity;
+        let is_older = self.is_settled && epoch < self.epoch;
+        if self.placed.is_some_and(|placed| placed == Some((epoch, last)) || is_older || self.has_given(held.identity, source)) {
             return Ok(Place::Kept);
         }
-        let source = held.source.and_then(|text| text.parse::<Source>().ok());
         let place = match self.behind(source)? {
-            Some(from) => (held.identity.epoch, held.identity.last + 1, from),
+            Some(from) => (epoch, last + 1, from),
             // What this process has given is in the stream: only another one of this name can be behind it.
-            None if self.is_settled && held.identity.epoch == self.epoch => return Ok(Place::Stop(Stop::Ahead(held.identity.last))),
-            None if self.is_settled => return Ok(Place::Stop(Stop::NewerEpoch(held.identity.epoch))),
+            None if self.is_settled && epoch == self.epoch => return Ok(Place::Stop(Stop::Ahead(last))),
+            None if self.is_settled => return Ok(Place::Stop(Stop::NewerEpoch(epoch))),
             None => {
                 let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns.saturating_add(1)))?;
-                (held.identity.epoch + 1, 1, from)
+                (epoch + 1, 1, from.min(self.begun))
             }
         };
-        let (epoch, first, from) = place;
-        self.begin(epoch, first, from);
-        self.placed = Some(Some((held.identity.epoch, held.identity.last)));
-        Ok(Place::Moved(epoch))
+        let (next_epoch, first, from) = place;
+        self.begin(next_epoch, first, from);
+        self.placed = Some(Some((epoch, last)));
+        Ok(Place::Moved(next_epoch))
     }
 }
 

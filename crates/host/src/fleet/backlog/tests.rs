@@ -32,6 +32,11 @@ fn id(sequence: u64) -> EventId {
     EventId { publisher: PublisherId(1), incarnation: Incarnation(5), topic: TopicId(0), sequence: Sequence(sequence) }
 }
 
+/// A lane that begins now, of which nothing is noted.
+fn lane_of(log: &EventLogReader) -> LaneBacklog {
+    LaneBacklog::new(log.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) })
+}
+
 /// A lane of the topics A and B, beside events of others.
 fn bench() -> Bench {
     let place = TempDir::new().expect("a directory");
@@ -41,7 +46,7 @@ fn bench() -> Bench {
         let _ = told.send(());
     });
     let (log, reader) = EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, on_sync).expect("a log");
-    let lane = LaneBacklog::new(reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) });
+    let lane = lane_of(&reader);
     let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
     let chosen = Chosen::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
     let selection = Selection::Chosen(chosen);
@@ -197,6 +202,7 @@ fn it_goes_on_behind_the_record_that_the_stream_names() {
 fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
     let mut bench = bench();
     bench.fill(60, 0);
+    bench.lanes[0] = lane_of(&bench.reader);
     let foreign = |time| Source { position: Position(20), name: RecordName { time_ns: TIME_NS + time, id: id(7_000) } }.to_string();
     let (before, behind) = (foreign(30), foreign(40));
     assert_eq!(bench.lane().place(Some(held(4, 77, &before))), Place::Moved(5));
@@ -208,6 +214,24 @@ fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
     assert_eq!(bench.lane().place(Some(held(5, end, &behind))), Place::Stop(Stop::Ahead(end)));
     assert_eq!(bench.lane().place(Some(held(6, 1, &behind))), Place::Stop(Stop::NewerEpoch(6)));
     assert_eq!(bench.lane().place(None), Place::Kept, "an empty subject changes nothing");
+}
+
+/// The former leader's last batch, of events that only its log has, may be stored behind the next leader's look at the stream.
+#[test]
+fn a_batch_of_another_log_at_its_own_positions_is_not_taken_for_its_own() {
+    let mut bench = bench();
+    bench.fill(60, 0);
+    bench.lanes[0] = lane_of(&bench.reader);
+    let common = Source { position: Position(30), name: RecordName { time_ns: TIME_NS + 30, id: id(30) } }.to_string();
+    assert_eq!(bench.lane().place(Some(held(4, 77, &common))), Place::Moved(4));
+    bench.fill(9, 0);
+    bench.follow();
+    bench.lane().refill(usize::MAX).expect("the log is read");
+    assert!(bench.lane().end() > 80, "it has records at these positions");
+    // By the clock of the other node it is newer than all that this one has taken since.
+    let foreign = Source { position: Position(60), name: RecordName { time_ns: TIME_NS + 1_000, id: id(7_000) } }.to_string();
+    assert_eq!(bench.lane().place(Some(held(4, 80, &foreign))), Place::Moved(5));
+    assert_eq!((bench.lane().first(), bench.drain().0), (1, of_lane(60..69)), "what this node has taken since it began is forwarded");
 }
 
 #[test]
@@ -236,8 +260,7 @@ fn what_other_nodes_have_accepted_is_forwarded_by_them_alone() {
     assert_eq!(bench.lane().place(None), Place::Moved(1));
     assert_eq!(bench.drain().0, [0], "neither to the fleet");
     bench.follower = Follower::new(bench.reader.clone(), Position(0), Selection::Accepted);
-    let begin = Checkpoint { epoch: 1, position: 0, from: Position(0) };
-    bench.lanes = vec![LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, begin)];
+    bench.lanes = vec![lane_of(&bench.reader)];
     assert_eq!(bench.lane().place(None), Place::Moved(1));
     assert_eq!(bench.drain().0, [0], "nor to the other nodes");
 }
@@ -250,9 +273,7 @@ fn of_topic(range: std::ops::Range<u64>, topic: u64) -> Vec<u64> {
 #[test]
 fn a_lane_that_stands_still_does_not_hold_up_another_one_and_lacks_nothing_when_it_goes_on() {
     let mut bench = bench();
-    let begin = Checkpoint { epoch: 1, position: 0, from: Position(0) };
-    let lane = || LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, begin);
-    bench.lanes = vec![lane(), lane()];
+    bench.lanes = vec![lane_of(&bench.reader), lane_of(&bench.reader)];
     let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
     let chosen = Chosen::new([(0, "A"), (1, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
     bench.follower = Follower::new(bench.reader.clone(), Position(0), Selection::Chosen(chosen));

@@ -35,6 +35,11 @@ impl Window {
         self.records.front()
     }
 
+    /// The one behind so many.
+    pub fn get(&self, skipped: u64) -> Option<&Kept> {
+        self.records.get(usize::try_from(skipped).ok()?)
+    }
+
     /// Bytes of all of them.
     pub fn bytes(&self) -> usize {
         self.bytes.len() - self.begin
