@@ -217,13 +217,14 @@ pub struct Member {
 impl Member {
     /// A member that has just started, with what it had on its disk. Any time may have passed since it was stopped.
     pub fn new(config: MemberConfig, record: Record, now: Instant) -> Self {
-        let silent_until = config.silent_until(now);
+        let wanted = Record { lease_max: record.lease_max.max(config.lease_max), ..record };
+        let silent_until = config.promised_until(now, wanted.lease_max);
         Self {
             config,
             now,
             durable: record,
             writing: None,
-            wanted: record,
+            wanted,
             // The reserved epoch may have been led in.
             known_epoch: record.epoch.max(record.reserved),
             silent_until,
@@ -277,6 +278,9 @@ impl Member {
         assert!(now >= self.now, "time falls from {:?} to {now:?}", self.now);
         self.wake_up(now);
         self.now = now;
+        if now >= self.silent_until {
+            self.wanted.lease_max = self.config.lease_max;
+        }
         self.expire(outputs);
     }
 

@@ -131,10 +131,6 @@ impl MemberConfig {
         u64::try_from(self.lease.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn silent_until(&self, now: Instant) -> Instant {
-        now.plus(self.alive())
-    }
-
     pub(super) fn held_until(&self, sent_at: Instant) -> Instant {
         held_until(sent_at, self.lease, self.drift_ppm)
     }

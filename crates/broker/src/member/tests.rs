@@ -17,6 +17,8 @@ const HEARTBEAT_NS: u64 = 3_000;
 const SILENCE_NS: u64 = 24_000;
 const COLD_NS: u64 = 48_000;
 const IN_SYNC: Standing = Standing { epoch: Epoch(1), number: 1, out: None };
+/// The record of a member that has these times.
+const GRANTED: Record = Record { lease_max: Duration::from_nanos(SILENCE_NS), ..Record::NEW };
 
 struct Trial {
     member: Member,
@@ -54,7 +56,7 @@ impl Trial {
 
     /// A member of a pair that has led in epoch 1 and is in sync.
     fn old(node: Node) -> Self {
-        Self::new(node, Mode::Majority, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: None })
+        Self::new(node, Mode::Majority, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, ..GRANTED })
     }
 
     fn take(&mut self, input: Input) -> Vec<Output> {
@@ -170,11 +172,42 @@ fn a_vote_is_sent_when_it_is_on_the_disk_and_again_when_it_is_asked_again() {
     let mut witness = Trial::old(Node::Witness);
     witness.now = SILENCE_NS;
     let asked = witness.receive(Node::Second, request(2));
-    let voted = Record { epoch: Epoch(2), reserved: Epoch(0), standing: IN_SYNC, pair: None };
+    let voted = Record { epoch: Epoch(2), reserved: Epoch(0), standing: IN_SYNC, ..GRANTED };
     assert_eq!(asked, [Output::Persist(voted)]);
     let vote = Output::Send { to: Node::Second, ballot: Ballot::Vote { epoch: Epoch(2), sent_at_ns: 5 } };
     assert_eq!(witness.take(Input::Persisted), [vote]);
     assert_eq!(witness.receive(Node::Second, request(2)), [vote]);
+}
+
+/// Its process before it had a lease of thrice the length.
+#[test]
+fn a_restarted_voter_is_silent_for_what_it_may_have_promised_with_a_longer_lease() {
+    let long = Record { lease_max: Duration::from_nanos(3 * SILENCE_NS), ..GRANTED };
+    let mut witness = Trial::new(Node::Witness, Mode::Majority, long);
+    witness.now = 3 * SILENCE_NS - 1;
+    assert_eq!(refusals(&witness.receive(Node::Second, request(2))), [(BallotRefusal::Restarted, 1)]);
+    assert_eq!(refusals(&witness.renewed_by(Node::First, 1)), [(BallotRefusal::Restarted, 1)]);
+    witness.at(3 * SILENCE_NS);
+    witness.settle();
+    assert_eq!(witness.member.durable.lease_max, Duration::from_nanos(SILENCE_NS), "the promises before are over");
+    let outputs = [witness.receive(Node::Second, request(2)), witness.settle()].concat();
+    assert_eq!(votes(&outputs).len(), 1);
+}
+
+/// What it grants must be known to the process behind it.
+#[test]
+fn a_voter_grants_no_lease_that_is_longer_than_its_disk_says() {
+    let short = Record { lease_max: Duration::from_nanos(LEASE_NS - 1), ..GRANTED };
+    let config = Trial::old(Node::Witness).member.config;
+    let mut witness = Trial { member: Member::new(config, short, Instant::default()), now: 0 };
+    [Node::First, Node::Second].into_iter().for_each(|node| witness.connect(peer(node)));
+    assert_eq!(witness.member.writing.map(|record| record.lease_max), Some(Duration::from_nanos(SILENCE_NS)));
+    witness.now = SILENCE_NS;
+    assert_eq!(refusals(&witness.receive(Node::Second, request(2))), [(BallotRefusal::Restarted, 0)]);
+    let asked = Ballot::RenewRequest { epoch: Epoch(1), sent_at_ns: 7, lease_ns: LEASE_NS, standing: IN_SYNC };
+    assert_eq!(refusals(&witness.receive(Node::First, asked)), [(BallotRefusal::Restarted, 0)]);
+    witness.settle();
+    assert!(refusals(&witness.renewed_by(Node::First, 1)).is_empty());
 }
 
 #[test]
@@ -377,7 +410,7 @@ fn who_follows_another_leader_has_not_its_messages() {
 #[test]
 fn two_nodes_alone_have_a_winner_and_the_danger_is_told() {
     let pair = Mode::Pair { winner: Node::First };
-    let old = Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { out: Some(Node::Second), ..IN_SYNC }, pair: None };
+    let old = Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { out: Some(Node::Second), ..IN_SYNC }, ..GRANTED };
     let mut winner = Trial::new(Node::First, pair, old);
     assert!(tells(&winner.at(SILENCE_NS)).contains(&Tell::NoMajority));
     assert_eq!(winner.member.leading(), Some((Epoch(3), Instant::from_nanos(SILENCE_NS + LEASE_NS))));
@@ -397,7 +430,7 @@ fn two_nodes_alone_have_a_winner_and_the_danger_is_told() {
 #[test]
 fn force_overrules_the_record_but_no_running_grant() {
     let out =
-        Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { number: 2, out: Some(Node::Second), ..IN_SYNC }, pair: None };
+        Record { epoch: Epoch(1), reserved: Epoch(0), standing: Standing { number: 2, out: Some(Node::Second), ..IN_SYNC }, ..GRANTED };
     let mut second = Trial::new(Node::Second, Mode::Majority, out);
     second.at(SILENCE_NS);
     second.renewed_by(Node::First, 1);
@@ -509,7 +542,7 @@ fn nothing_is_handed_over_to_who_lacks_something_or_could_not_lead() {
     assert_eq!(alone.take(Input::HandOver), []);
     assert!(alone.member.leading().is_some());
     let winner = Mode::Pair { winner: Node::First };
-    let mut first = Trial::new(Node::First, winner, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: None });
+    let mut first = Trial::new(Node::First, winner, Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, ..GRANTED });
     first.at(SILENCE_NS);
     first.take(Input::BackupInSync);
     first.settle();

@@ -1,6 +1,6 @@
 //! The voter: whom it grants a lease, whom it votes for.
 //!
-//! A grant promises to vote for nobody else for a while; it needs no disk, for who forgets it is silent for a whole lease after its restart. A vote is on
+//! A grant promises to vote for nobody else for a while; it needs no disk, for who forgets it is silent after its restart for the longest lease that it may have granted. A vote is on
 //! the disk before it is sent, for it must never be given twice in an epoch, nor for a lower one.
 
 use std::time::Duration;
@@ -59,11 +59,8 @@ impl Member {
             return self.refuse(from, epoch, Refusal::for_good(BallotRefusal::Stale), outputs);
         }
         self.follow(from, epoch, standing, outputs);
-        if lease > self.config.lease_max {
-            return self.refuse(from, epoch, Refusal::for_good(BallotRefusal::LeaseTooLong), outputs);
-        }
-        if self.now < self.silent_until {
-            return self.refuse(from, epoch, Refusal::until(BallotRefusal::Restarted, self.silent_until), outputs);
+        if let Some(refusal) = self.lease_objection(lease) {
+            return self.refuse(from, epoch, refusal, outputs);
         }
         if let Some(promise) = self.promise_to_former(peer) {
             return self.refuse(from, epoch, Refusal::until(BallotRefusal::Granted, promise.until), outputs);
@@ -133,11 +130,8 @@ impl Member {
         if epoch < self.wanted.epoch {
             return Some(Refusal::for_good(BallotRefusal::Stale));
         }
-        if lease > self.config.lease_max {
-            return Some(Refusal::for_good(BallotRefusal::LeaseTooLong));
-        }
-        if self.now < self.silent_until {
-            return Some(Refusal::until(BallotRefusal::Restarted, self.silent_until));
+        if let Some(refusal) = self.lease_objection(lease) {
+            return Some(refusal);
         }
         if let Some(lead) = &self.lead {
             return Some(Refusal::until(BallotRefusal::Granted, lead.until));
@@ -148,6 +142,15 @@ impl Member {
         // Of two candidates the one with the higher epoch goes on, and the other votes for it.
         let campaigns = self.campaign.as_ref().is_some_and(|campaign| campaign.epoch > epoch);
         campaigns.then_some(Refusal::for_good(BallotRefusal::Campaigning))
+    }
+
+    /// Why this voter must not promise anything for so long. What it promises its disk knows to be possible: the process behind it is silent for so long.
+    fn lease_objection(&self, lease: Duration) -> Option<Refusal> {
+        if lease > self.config.lease_max {
+            return Some(Refusal::for_good(BallotRefusal::LeaseTooLong));
+        }
+        let may_have_promised = self.now < self.silent_until || lease > self.durable.lease_max;
+        may_have_promised.then_some(Refusal::until(BallotRefusal::Restarted, self.silent_until))
     }
 
     /// Why there should be no vote: the candidate lacks something.

@@ -97,7 +97,7 @@ fn refused_process_neither_leads_nor_votes() {
 #[test]
 fn node_of_another_pair_is_refused() {
     let (ours, theirs) = (PairId(5), PairId(6));
-    let record = Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: Some(ours) };
+    let record = Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: Some(ours), ..GRANTED };
     let mut witness = Trial::new(Node::Witness, Mode::Majority, record);
     witness.take(Input::Gone(Node::First));
     let greeted = |trial: &mut Trial, pair| {
@@ -122,7 +122,7 @@ fn first_leader_names_the_pair_when_a_voter_knows_it() {
 
 #[test]
 fn candidate_learns_the_pair_before_the_vote() {
-    let record = Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: Some(PairId(5)) };
+    let record = Record { epoch: Epoch(1), reserved: Epoch(0), standing: IN_SYNC, pair: Some(PairId(5)), ..GRANTED };
     let mut witness = Trial::new(Node::Witness, Mode::Majority, record);
     witness.now = 2 * SILENCE_NS;
     let asked = witness.receive(Node::Second, request(2));
