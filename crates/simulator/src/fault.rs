@@ -65,10 +65,13 @@ pub enum FaultKind {
     CrashWithSlowDisk,
     /// Nodes are restarted with another lease, one after the other, and again with the former one.
     LeaseChange,
+    /// The same with a lease that is too different for that: it may take until the former one is back that somebody leads, and what only memories held is
+    /// lost.
+    LeaseJump,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 19] = [
+pub const FAULT_KINDS: [FaultKind; 20] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -88,6 +91,7 @@ pub const FAULT_KINDS: [FaultKind; 19] = [
     FaultKind::SlowDisk,
     FaultKind::CrashWithSlowDisk,
     FaultKind::LeaseChange,
+    FaultKind::LeaseJump,
 ];
 
 impl fmt::Display for FaultKind {
@@ -112,6 +116,7 @@ impl fmt::Display for FaultKind {
             Self::SlowDisk => "slow disk",
             Self::CrashWithSlowDisk => "crash with slow disk",
             Self::LeaseChange => "lease change",
+            Self::LeaseJump => "lease jump",
         })
     }
 }
@@ -139,6 +144,8 @@ pub enum Cut {
 
 /// A voter grants leases of at most twice its own.
 const LEASE_FACTOR: u64 = 2;
+/// What a careless operator may give them.
+const LEASE_JUMP: u64 = 4;
 
 const CUTS: [Cut; 8] = [
     Cut::Pair,
@@ -262,6 +269,8 @@ pub enum Fault {
     LeaseChange {
         /// The other lease, in nanoseconds.
         lease_ns: u64,
+        /// It is longer than one after the other may be given.
+        is_jump: bool,
         /// The nodes in the order of their restarts.
         there: [Node; 3],
         /// How many of them get the other lease.
@@ -304,6 +313,7 @@ impl Fault {
             Self::Clone { .. } => FaultKind::Clone,
             Self::ClockSet { crash: Some(_), .. } => FaultKind::CrashWithWrongClock,
             Self::ClockSet { .. } => FaultKind::ClockSet,
+            Self::LeaseChange { is_jump: true, .. } => FaultKind::LeaseJump,
             Self::LeaseChange { .. } => FaultKind::LeaseChange,
             Self::SlowDisk { crash: Some(_), .. } => FaultKind::CrashWithSlowDisk,
             Self::SlowDisk { .. } => FaultKind::SlowDisk,
@@ -458,12 +468,19 @@ impl Plan {
         Fault::SlowDisk { target, disk, for_ns, crash: random.chance(1, 2).then_some(crash) }
     }
 
-    /// Another lease for some of the nodes or all: at most twice as long, as one after the other may be given it.
+    /// Another lease for some of the nodes or all: at most twice as long, as one after the other may be given it, or up to four times as long.
     fn lease_change(&mut self) -> Fault {
-        let lease_ns = self.later.between(self.lease_ns * 7 / 10, self.lease_ns * LEASE_FACTOR);
+        let is_jump = self.later.chance(1, 2);
+        let (least_ns, most_ns) = if is_jump {
+            (self.lease_ns * LEASE_FACTOR, self.lease_ns * LEASE_JUMP)
+        } else {
+            (self.lease_ns * 7 / 10, self.lease_ns * LEASE_FACTOR)
+        };
+        let lease_ns = self.later.between(least_ns, most_ns);
         let nodes = self.later.between(1, 3) as usize;
+        // Behind the silence of a restarted node, which is twice the longest of its leases.
         let pause_ns = self.lease_ns * 10;
-        Fault::LeaseChange { lease_ns, there: self.order(), nodes, back: self.order(), pause_ns }
+        Fault::LeaseChange { lease_ns, is_jump, there: self.order(), nodes, back: self.order(), pause_ns }
     }
 
     /// The three nodes in any order.

@@ -142,9 +142,14 @@ impl Scenario {
 
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
     pub(super) fn may_begin_cold(&mut self, at: Time) -> bool {
-        let both_died = [FaultKind::CrashAtPromotion, FaultKind::PrimaryCrashAtRejoin, FaultKind::CrashInPartition];
-        self.fault.is_some_and(|fault| both_died.contains(&fault)) || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
+        let may_begin_cold = |fault| loses_memories(fault) || fault == FaultKind::CrashInPartition;
+        self.fault.is_some_and(may_begin_cold) || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
     }
+}
+
+/// Whether both nodes of the pair die, one before the other has its messages again.
+fn loses_memories(fault: FaultKind) -> bool {
+    matches!(fault, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin | FaultKind::LeaseJump)
 }
 
 impl Cloud {
@@ -198,7 +203,7 @@ impl Cloud {
         if !self.scenario.is_harmless() {
             self.ledger.disturbs(self.now);
         }
-        if matches!(kind, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin) {
+        if loses_memories(kind) {
             // What was covered by memories of both hosts goes with them; what comes from now on is covered without the one that is dead.
             self.ledger.excuse();
         }

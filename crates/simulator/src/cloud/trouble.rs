@@ -91,7 +91,7 @@ impl Cloud {
                 let until = until.plus(if let Disk::Slow { most_ns } = disk { most_ns } else { 0 });
                 Ok(self.crash_later(primary, crash).map_or(until, |over| over.max(until)))
             }
-            Fault::LeaseChange { lease_ns, there, nodes, back, pause_ns } => {
+            Fault::LeaseChange { lease_ns, there, nodes, back, pause_ns, .. } => {
                 let lease_before_ns = self.workload.platform.lease.lease.get().unsigned_abs();
                 let there = there.into_iter().take(nodes).map(|node| (node, lease_ns));
                 let restarts = there.chain(back.into_iter().map(|node| (node, lease_before_ns)));
