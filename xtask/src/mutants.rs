@@ -72,6 +72,9 @@ pub fn survivors(root: &Path, filter: &str) -> Result<Vec<String>> {
     let mutants = parse(&fs::read_to_string(root.join(LIST))?)?;
     let tree = root.join("target/mutants/tree");
     copy(root, &tree)?;
+    if let Some(how) = simulate(root, &tree)? {
+        bail!("a cloud without any mutant breaks a promise, so nothing would survive: {how}");
+    }
     let mut survivors = Vec::new();
     for mutant in mutants.iter().filter(|mutant| mutant.what.contains(filter)) {
         let path = tree.join(SOURCES).join(&mutant.path);
