@@ -1,5 +1,5 @@
 //! Links of the documents: each leads to something in the tree, and to a heading of it where it names one. A document that is named in code, as in
-//! `docs/design/pair.md` or `pair.md`, has to be there as well.
+//! `docs/design/pair.md` or `pair.md`, has to be there as well, and so has each test that a table's last column, `tests`, names.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,12 @@ use crate::tree::TextFile;
 pub fn violations(files: &[TextFile], is_there: impl Fn(&str) -> bool) -> Vec<String> {
     let documents = files.iter().filter(|file| file.path().ends_with(".md"));
     let anchors: BTreeMap<&str, Vec<String>> = documents.clone().map(|file| (file.path(), anchors(file.text()))).collect();
+    let code: Vec<&TextFile> = files.iter().filter(|file| file.path().ends_with(".rs")).collect();
     let mut violations = Vec::new();
     for file in documents {
         let path = file.path();
+        let missing = tests_named(file.text()).filter(|(_, name)| !is_test(name, &code));
+        violations.extend(missing.map(|(number, name)| format!("{path}:{number}: names the test {name}, which is not there")));
         for (number, line) in prose(file.text()) {
             for target in links(&line) {
                 violations.extend(fault(path, &target, &anchors, &is_there).map(|fault| format!("{path}:{number}: {fault}")));
@@ -82,6 +85,41 @@ fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
+/// The tests that the last column of a table names under the head `tests`: `NAME`, `MODULE::NAME`, `BEGIN_OF_A_NAME_*`, or `MODULE::` for all of them.
+fn tests_named(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut is_in_table = false;
+    let cells = prose(text).filter_map(move |(number, line)| {
+        let last = line.trim_end().strip_suffix('|')?.rsplit('|').next()?.trim().to_owned();
+        Some((number, last))
+    });
+    let mut line_before = 0;
+    let rows = cells.filter(move |(number, last)| {
+        let is_head = *number != line_before + 1;
+        line_before = *number;
+        if is_head {
+            is_in_table = last == "tests";
+        }
+        is_in_table && !is_head
+    });
+    rows.flat_map(|(number, last)| {
+        let names: Vec<String> = code_spans(&last).filter(|span| !span.contains(' ')).map(str::to_owned).collect();
+        names.into_iter().map(move |name| (number, name))
+    })
+}
+
+/// Whether there is a test of this name, or a module of tests.
+fn is_test(name: &str, code: &[&TextFile]) -> bool {
+    let parts = name.trim_end_matches(".rs").replace('/', "::");
+    let parts = parts.trim_end_matches("::").trim_end_matches("::tests");
+    let in_module = |file: &TextFile, module: &str| {
+        let path = format!("/{}/", file.path().trim_end_matches(".rs").replace("/src/", "/"));
+        path.contains(&format!("/{}/", module.replace("::", "/")))
+    };
+    let (module, test) = parts.rsplit_once("::").unwrap_or(("", parts));
+    let head = test.strip_suffix('*').map_or_else(|| format!("fn {test}("), |begin| format!("fn {begin}"));
+    code.iter().any(|file| in_module(file, parts) || (module.is_empty() || in_module(file, module)) && file.text().contains(&head))
+}
+
 /// Whether a document says what was so when it was written: what it names may be gone, or have another name.
 fn is_of_its_time(path: &str) -> bool {
     path.starts_with("docs/decisions/") || path == "CHANGELOG.md"
@@ -135,6 +173,27 @@ mod tests {
         check("[b](design/b.md#no-heading)", &["docs/a.md:1: leads to #no-heading of docs/design/b.md, which has no such heading"]);
         check("[this](#there)", &["docs/a.md:1: leads to #there of docs/a.md, which has no such heading"]);
         check("[c](images/c.png#x)", &["docs/a.md:1: leads to #x of docs/images/c.png, which is no document"]);
+    }
+
+    #[test]
+    fn a_test_that_a_table_names_is_there() {
+        let check = |named: &str| {
+            let page = format!("`not_in_a_table`\n\n| what | tests |\n|---|---|\n| `a_b` | {named} |\n\n| what | why |\n| a | `c_d` |\n");
+            let code = TextFile::new("crates/a/tests/pair/durable.rs", "#[test]\nfn nothing_is_lost() {\n}\n");
+            violations(&[TextFile::new("a.md", &page), code], |_| true)
+        };
+        for there in [
+            "`nothing_is_lost`",
+            "`durable::nothing_is_lost`",
+            "`pair::durable::`, simulator",
+            "`tests/pair`; `durable::tests`",
+            "`nothing_*`; `bodkin bench crash`",
+        ] {
+            assert_eq!(check(there), [""; 0], "{there}");
+        }
+        for missing in ["nothing_is", "pair::other::", "other::nothing_is_lost", "anything_*"] {
+            assert_eq!(check(&format!("`{missing}`")), [format!("a.md:5: names the test {missing}, which is not there")]);
+        }
     }
 
     #[test]

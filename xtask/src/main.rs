@@ -2,11 +2,14 @@
 //!
 //! And `cargo xtask reference`, which writes `docs/reference` anew; `cargo xtask sbom`, which prints what is inside the binary; `cargo xtask notices`, which prints the licences of that.
 //!
+//! And `cargo xtask assertions`, which lists the assertions behind the pair's promises with their reasons.
+//!
 //! And `cargo xtask mutants [WORDS]`, which breaks each promise-keeping line in turn and simulates until a promise breaks.
 //!
 //! Each check is a pure function from what was read to the violations it found; only `workspace` and `tree::read` touch
 //! the machine. `./x test` runs all three.
 
+mod assertions;
 mod imports;
 mod licence;
 mod links;
@@ -20,9 +23,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
+use assertions::Assertion;
 use workspace::Workspace;
 
-const USAGE: &str = "cargo xtask imports|licences|tree|reference|sbom|notices|mutants [WORDS]";
+const USAGE: &str = "cargo xtask imports|licences|tree|assertions|reference|sbom|notices|mutants [WORDS]";
 
 /// Exit code of a call that names no check.
 const EXIT_USAGE: u8 = 2;
@@ -36,7 +40,13 @@ fn main() -> Result<ExitCode> {
         ["tree"] => {
             let files = tree::read(root)?;
             let lost = links::violations(&files, |path| root.join(path).exists());
-            tree::violations(&files).into_iter().chain(lost).collect()
+            tree::violations(&files).into_iter().chain(lost).chain(assertions::violations(&files)).collect()
+        }
+        ["assertions"] => {
+            for Assertion { place, reason } in assertions::assertions(&tree::read(root)?) {
+                println!("{place}: {}", reason.unwrap_or_default());
+            }
+            return Ok(ExitCode::SUCCESS);
         }
         ["mutants"] => mutants::survivors(root, "")?,
         ["mutants", filter] => mutants::survivors(root, filter)?,

@@ -37,6 +37,7 @@ mod races;
 mod real_time;
 mod real_time_client;
 mod real_time_pushes;
+mod real_time_runs;
 mod reference;
 mod relay;
 mod replay;

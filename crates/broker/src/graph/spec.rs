@@ -254,7 +254,7 @@ impl Graph {
 
     /// The same graph with suppliers that come at other times: as many, of the same topics and shapes.
     pub(super) fn with_suppliers(&self, suppliers: Vec<Supplier>) -> Self {
-        debug_assert_eq!(suppliers.len(), self.suppliers.len());
+        debug_assert_eq!(suppliers.len(), self.suppliers.len(), "as many suppliers come at other times");
         Self { suppliers, ..self.clone() }
     }
 

@@ -206,7 +206,6 @@ impl Inputs {
             return Ok(Round { is_marked: true, ..round });
         }
         for (input, place) in self.places.iter_mut().enumerate() {
-            let before = place.events.len();
             let is_stale = |slot: &EventSlot| {
                 let record = store.record(*slot);
                 taken.contains(&input) && (now_ns >= record.end_ns || done_ns > record.end_ns)
@@ -223,7 +222,6 @@ impl Inputs {
                 !is_stale
             });
             place.fresh = place.fresh.min(place.events.len() as u16);
-            debug_assert!(place.events.len() <= before);
         }
         Err((invalid, round))
     }

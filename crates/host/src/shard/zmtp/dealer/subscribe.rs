@@ -117,7 +117,7 @@ impl Shard {
         wait_ns: Option<u64>,
         watermarks: Watermarks<'_>,
     ) {
-        debug_assert!(watermarks.len() <= WATERMARKS_MAX);
+        debug_assert!(watermarks.len() <= WATERMARKS_MAX, "a frame has no more");
         let wish = Wish::of_wire(loss_tolerance, deadline_ns);
         let wait = wait_ns.map(Duration::from_nanos);
         let wanted = Wanted { spelled: spelled.into(), wish, wait, watermarks: watermarks.iter().collect() };
