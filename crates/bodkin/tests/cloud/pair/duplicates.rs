@@ -81,6 +81,35 @@ fn stopped_primary_that_continues_is_refused() {
     assert_eq!(second.gauge("bodkin_pair_rejected"), 0);
 }
 
+/// The nodes of `other` name the witness of a pair that runs.
+fn second_pair_is_refused(mut other: Pair, reason: &str) {
+    let (_pair, witness, backup, primary) = Pair::protected();
+    other.borrow_witness(&witness);
+    let (follower, leader) = (other.backup(), other.primary());
+    for node in [&follower, &leader] {
+        assert!(eventually(|| node.gauge("bodkin_pair_rejected") == 1), "{}", node.said());
+        let told = troubles(node);
+        assert!(told.contains("is refused by the witness") && told.contains(reason), "{told}");
+    }
+    leads_undisturbed(&primary, &leader);
+    assert_eq!(backup.gauge("bodkin_pair_unreached"), 0, "{}", backup.said());
+    // A line a minute for each of the two.
+    let refused = witness.said().lines().filter(|line| line.contains("a process that claims to be a node of the pair was refused")).count();
+    assert_eq!(refused, 2, "{}", witness.said());
+}
+
+#[test]
+fn witness_refuses_a_second_pair_that_is_new() {
+    second_pair_is_refused(Pair::new(), "another process of the same node is running");
+}
+
+#[test]
+fn witness_refuses_a_second_pair_that_has_led() {
+    let (other, witness, backup, primary) = Pair::protected();
+    drop((witness, backup, primary));
+    second_pair_is_refused(other, "it belongs to another pair");
+}
+
 #[test]
 fn killed_primary_is_back_without_alarm() {
     let (pair, _witness, backup, primary) = Pair::protected();

@@ -234,6 +234,11 @@ impl Pair {
         node
     }
 
+    /// Names another pair's witness as its own, by an operator's mistake.
+    pub fn borrow_witness(&mut self, witness: &Node) {
+        self.witness_address = Some(witness.pair_address());
+    }
+
     /// The Backup, where it was before.
     pub fn backup(&mut self) -> Node {
         let address = self.backup_address.unwrap_or_else(held_address).to_string();
