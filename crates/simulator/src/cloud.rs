@@ -28,7 +28,7 @@ use crate::{
     agenda::Agenda,
     clock::{Clock, MILLISECOND_NS, SECOND_NS, Time},
     effects::Effects,
-    fault::{Disk, Plan},
+    fault::{Direction, Disk, Plan},
     ledger::{Ledger, StreamIndex},
     network::{Arrival, Arrivals as Coming, Content, Ending, Latency, Network, ProcessId},
     node::NodeProcess,
@@ -75,6 +75,10 @@ enum Event {
     Start { process: ProcessId },
     /// A link is whole again.
     Heal { from: ProcessId, to: ProcessId },
+    /// What a node sends gets nowhere until then.
+    Mute { node: Node, until: Time },
+    /// What the other nodes send to a node is as fast as before.
+    Hasten { node: Node },
     /// A process dies, as a part of a fault that has more than one.
     Die { node: Node, ending: Ending, down_ns: u64 },
     /// The UTC of a process's host is set ahead by so much.
@@ -253,6 +257,14 @@ impl Cloud {
             Event::Start { process } => self.start(process),
             Event::Heal { from, to } => {
                 self.heal(from, to);
+                Ok(())
+            }
+            Event::Mute { node, until } => {
+                self.cut_off(node, Direction::Out, until);
+                Ok(())
+            }
+            Event::Hasten { node } => {
+                self.slow_ways_to(node, 0);
                 Ok(())
             }
             Event::Die { node, ending, down_ns } => self.die(node, ending, down_ns),

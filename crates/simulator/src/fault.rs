@@ -68,10 +68,12 @@ pub enum FaultKind {
     /// The same with a lease that is too different for that: it may take until the former one is back that somebody leads, and what only memories held is
     /// lost.
     LeaseJump,
+    /// What a node is sent takes long, and what it sends then gets nowhere: grants and votes are believed for as long as when they were asked for.
+    SlowWays,
 }
 
 /// Every kind, in the order of reports.
-pub const FAULT_KINDS: [FaultKind; 20] = [
+pub const FAULT_KINDS: [FaultKind; 21] = [
     FaultKind::ProcessCrash,
     FaultKind::HostCrash,
     FaultKind::CrashAtRejoin,
@@ -92,6 +94,7 @@ pub const FAULT_KINDS: [FaultKind; 20] = [
     FaultKind::CrashWithSlowDisk,
     FaultKind::LeaseChange,
     FaultKind::LeaseJump,
+    FaultKind::SlowWays,
 ];
 
 impl fmt::Display for FaultKind {
@@ -117,6 +120,7 @@ impl fmt::Display for FaultKind {
             Self::CrashWithSlowDisk => "crash with slow disk",
             Self::LeaseChange => "lease change",
             Self::LeaseJump => "lease jump",
+            Self::SlowWays => "slow ways",
         })
     }
 }
@@ -280,6 +284,19 @@ pub enum Fault {
         /// How long after one restart the next one comes, in nanoseconds.
         pause_ns: u64,
     },
+    /// What the other nodes send to a candidate takes long, and after a while what it sends gets nowhere.
+    SlowWays {
+        /// The node. Where it is the Backup, the Primary is cut off at first, so that it asks for votes.
+        target: Target,
+        /// How much longer it takes, in nanoseconds.
+        by_ns: u64,
+        /// How long the Primary is cut off.
+        primary_cut_ns: u64,
+        /// After how long what the node sends gets nowhere.
+        cut_after_ns: u64,
+        /// For how long.
+        cut_for_ns: u64,
+    },
     /// The disk of a node takes long, or takes nothing.
     SlowDisk {
         /// The node.
@@ -315,6 +332,7 @@ impl Fault {
             Self::ClockSet { .. } => FaultKind::ClockSet,
             Self::LeaseChange { is_jump: true, .. } => FaultKind::LeaseJump,
             Self::LeaseChange { .. } => FaultKind::LeaseChange,
+            Self::SlowWays { .. } => FaultKind::SlowWays,
             Self::SlowDisk { crash: Some(_), .. } => FaultKind::CrashWithSlowDisk,
             Self::SlowDisk { .. } => FaultKind::SlowDisk,
         }
@@ -349,6 +367,7 @@ impl Plan {
             10..20 => return self.wrong_clock(),
             20..30 => return self.slow_disk(),
             30..33 => return self.lease_change(),
+            33..37 => return self.slow_ways(),
             _ => {}
         }
         match self.random.below(100) {
@@ -481,6 +500,20 @@ impl Plan {
         // Behind the silence of a restarted node, which is twice the longest of its leases.
         let pause_ns = self.lease_ns * 10;
         Fault::LeaseChange { lease_ns, is_jump, there: self.order(), nodes, back: self.order(), pause_ns }
+    }
+
+    /// Ways that take nearly a lease, and a cut about when the Primary's grants, or the Backup's first votes, are under way.
+    fn slow_ways(&mut self) -> Fault {
+        let (random, lease_ns) = (&mut self.later, self.lease_ns);
+        let target = random.pick(&[Target::Primary, Target::Backup]);
+        let cut_from_ns = if target == Target::Primary { 0 } else { lease_ns * 9 / 10 };
+        Fault::SlowWays {
+            target,
+            by_ns: random.between(lease_ns / 4, lease_ns * 9 / 10),
+            primary_cut_ns: random.between(lease_ns, lease_ns * 2),
+            cut_after_ns: random.between(cut_from_ns, lease_ns * 2),
+            cut_for_ns: random.between(lease_ns, lease_ns * 4),
+        }
     }
 
     /// The three nodes in any order.

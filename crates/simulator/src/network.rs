@@ -80,6 +80,8 @@ struct Parcel<F> {
 #[derive(Clone, Debug)]
 struct Link<F> {
     latency: Latency,
+    /// How much longer its frames are under way at present.
+    slow_ns: u64,
     is_cut: bool,
     /// Nothing arrives earlier than what was sent before.
     clear_at: Time,
@@ -118,8 +120,15 @@ pub struct Network<F> {
 impl<F> Network<F> {
     /// A network of whole links without a connection.
     pub fn new(processes: usize, latency: Latency, random: Random) -> Self {
-        let link =
-            || Link { latency, is_cut: false, clear_at: Time::default(), lives_until: Time::NEVER, under_way: VecDeque::new(), held: 0 };
+        let link = || Link {
+            latency,
+            slow_ns: 0,
+            is_cut: false,
+            clear_at: Time::default(),
+            lives_until: Time::NEVER,
+            under_way: VecDeque::new(),
+            held: 0,
+        };
         let pairs = processes * processes;
         Self { processes, links: (0..pairs).map(|_| link()).collect(), ends: vec![End::default(); pairs], random }
     }
@@ -127,6 +136,11 @@ impl<F> Network<F> {
     /// Makes one direction's latency what is given, for what is sent from now on.
     pub fn set_latency(&mut self, from: ProcessId, to: ProcessId, latency: Latency) {
         self.link(from, to).latency = latency;
+    }
+
+    /// Makes one direction slower by so much, for what is sent from now on.
+    pub fn slow(&mut self, from: ProcessId, to: ProcessId, by_ns: u64) {
+        self.link(from, to).slow_ns = by_ns;
     }
 
     /// Whether `of` believes to be connected to `peer`.
@@ -174,8 +188,8 @@ impl<F> Network<F> {
     /// Draws when the next thing arrives.
     fn arrival(&mut self, now: Time, from: ProcessId, to: ProcessId) -> (Time, Arrival) {
         let place = self.place(from, to);
-        let Latency { min_ns, max_ns } = self.links[place].latency;
-        let at = now.plus(self.random.between(min_ns, max_ns)).max(self.links[place].clear_at);
+        let Link { latency: Latency { min_ns, max_ns }, slow_ns, .. } = self.links[place];
+        let at = now.plus(self.random.between(min_ns, max_ns) + slow_ns).max(self.links[place].clear_at);
         self.links[place].clear_at = at;
         (at, Arrival { from, to })
     }
@@ -321,6 +335,16 @@ mod tests {
             assert!((5..=50).contains(&(at.0 - sent)), "frame {sent} took {} ns", at.0 - sent);
         }
         assert_eq!(pair.arrivals(200), (1..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn frames_on_a_slow_way_are_late_and_those_behind_them_stay_behind() {
+        let mut pair = connected(Latency::fixed(10));
+        pair.network.slow(A, B, 50);
+        pair.send(0, 1);
+        pair.network.slow(A, B, 0);
+        pair.send(5, 2);
+        assert_eq!((pair.arrivals(59), pair.arrivals(60)), (vec![], vec![1, 2]));
     }
 
     #[test]

@@ -102,6 +102,17 @@ impl Cloud {
                 }
                 Ok(at)
             }
+            Fault::SlowWays { target, by_ns, primary_cut_ns, cut_after_ns, cut_for_ns } => {
+                let node = self.target(target);
+                self.slow_ways_to(node, by_ns);
+                if target == Target::Backup {
+                    self.cut_off(self.primary(), Direction::Both, self.now.plus(primary_cut_ns));
+                }
+                let over = self.now.plus(cut_after_ns + cut_for_ns);
+                self.agenda.push(self.now.plus(cut_after_ns), Event::Mute { node, until: over });
+                self.agenda.push(over, Event::Hasten { node });
+                Ok(over.max(self.now.plus(primary_cut_ns)))
+            }
             Fault::PublisherCrash => {
                 let publisher = self.random.below(PUBLISHERS.into()) as u16;
                 self.kill(Process::Publisher(publisher).id(), Ending::Flush)?;
@@ -245,6 +256,20 @@ impl Cloud {
             Cut::AroundPrimary => around(primary),
             Cut::AroundBackup => around(backup),
             Cut::AroundWitness => around(witness),
+        }
+    }
+
+    /// What the other nodes send to a node takes so much longer from now on.
+    pub(super) fn slow_ways_to(&mut self, node: Node, by_ns: u64) {
+        for other in Node::ALL.into_iter().filter(|other| *other != node) {
+            self.network.slow(roster::node(other), roster::node(node), by_ns);
+        }
+    }
+
+    /// Cuts a node off from the other two.
+    pub(super) fn cut_off(&mut self, node: Node, direction: Direction, until: Time) {
+        for other in Node::ALL.into_iter().filter(|other| *other != node) {
+            self.cut(roster::node(node), roster::node(other), direction, until);
         }
     }
 
