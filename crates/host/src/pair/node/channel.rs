@@ -23,6 +23,17 @@ pub(super) enum Channel {
     With(u64, Epoch),
 }
 
+impl Channel {
+    /// What is left of it when an epoch begins. A restarted node may have the channel of that epoch before a renewal tells it of the leader: a second one
+    /// would end the first.
+    fn of_epoch(self, epoch: Epoch) -> Self {
+        match self {
+            Self::With(_, of) if of == epoch => self,
+            Self::With(..) | Self::None(_) => Self::None(Instant::default()),
+        }
+    }
+}
+
 impl PairThread {
     /// Connects the replica channel when both candidates know who leads, and whoever is to own this end is there.
     pub(super) fn make_channel(&mut self, now: Instant) {
@@ -43,12 +54,9 @@ impl PairThread {
         is_follower && self.cloud == Cloud::Follows
     }
 
-    /// An epoch begins: a channel of another one is over, which its owners see, too. A restarted node may have the channel before a renewal
-    /// tells it of the leader: a second one would end the first.
+    /// An epoch begins: a channel of another one is over, which its owners see, too.
     pub(super) fn end_other_channel(&mut self, epoch: Epoch) {
-        if !matches!(self.channel, Channel::With(_, of) if of == epoch) {
-            self.channel = Channel::None(Instant::default());
-        }
+        self.channel = self.channel.of_epoch(epoch);
     }
 
     /// The channel of this number is over; the next one is made a moment later.
@@ -100,5 +108,20 @@ impl PairThread {
         }
         self.is_channel = true;
         Ok(Taken::Last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once a Backup that had restarted made a second channel when it heard of the leader, and the pair had none for 30 s.
+    #[test]
+    fn channel_that_is_there_before_its_leader_is_heard_of_stays() {
+        let channel = Channel::With(3, Epoch(5));
+        assert_eq!(channel.of_epoch(Epoch(5)), channel);
+        let none = Channel::None(Instant::default());
+        assert_eq!(channel.of_epoch(Epoch(7)), none, "it was another leader's");
+        assert_eq!(Channel::None(Instant::from_nanos(9)).of_epoch(Epoch(5)), none, "the next one is made at once");
     }
 }
