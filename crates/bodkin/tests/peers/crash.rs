@@ -62,8 +62,6 @@ fn drawn_faults_break_no_promise_of_any_transport() {
 fn report(options: &[&str]) -> Value {
     let mut command = Command::new(BINARY);
     let logs = tempfile::tempdir().expect("a temporary directory").keep();
-    // A durable event was once missing in the stream after a failover: campaigns forward by hand until that is fixed.
-    command.env_remove("BODKIN_NATS_SERVER");
     command.args(["--output", "json", "bench", "crash", "--logs"]).arg(&logs).args(options);
     let output = command.output().expect("the binary starts");
     // Shown if the test fails: the seed repeats the faults.
