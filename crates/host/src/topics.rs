@@ -231,6 +231,11 @@ impl RealTimeTopics {
         (Arc::new(topic), terms)
     }
 
+    /// Whether events of this type are durable.
+    pub fn is_durable(&self, event_type: &str) -> bool {
+        self.durable.contains(event_type) || self.lock().topics.get(event_type).is_some_and(|topic| topic.is_durable)
+    }
+
     /// The topic of this event type.
     pub fn get(&self, event_type: &str) -> Option<Arc<RealTimeTopic>> {
         self.lock().topics.get(event_type).cloned()

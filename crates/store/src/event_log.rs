@@ -83,6 +83,8 @@ struct Shared {
     written: Mutex<Written>,
     /// Behind the last record that is synced.
     synced: AtomicU64,
+    /// Behind the last record that has to outlive this host: see [`EventLog::confirm`].
+    confirmed: AtomicU64,
     /// The files, ascending; at least one.
     segments: ArcSwap<Vec<Segment>>,
     /// The next file.
@@ -168,6 +170,7 @@ impl EventLog {
             identity,
             written: Mutex::new(Written { end: end.next, file: number, bytes: end.bytes, shared: None }),
             synced: AtomicU64::new(0),
+            confirmed: AtomicU64::new(end.next.0),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
             failed_sync: ArcSwapOption::empty(),
@@ -221,6 +224,12 @@ impl EventLog {
     /// Notes that another log has, or is to have, the record of this name, which was appended last.
     pub fn is_shared(&mut self, name: RecordName) {
         self.shared_record = Some(name);
+    }
+
+    /// Everything in front of a position is wherever it has to be: on this disk, and of a pair on the Backup's. Before that a record may be lost, and its event
+    /// come again as another one. What the log had when it was opened counts as confirmed. A smaller position than before changes nothing.
+    pub fn confirm(&self, end: Position) {
+        self.shared.confirmed.fetch_max(end.0, Release);
     }
 
     /// Writes what was appended. A disk that takes nothing suspends the log: the records are skipped, counted and told, and

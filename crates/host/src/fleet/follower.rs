@@ -58,6 +58,15 @@ impl Selection {
         }
     }
 
+    /// Whether an event waits until it is on every disk that it has to be on: forwarded before, and lost with this host, it would come again in the next leader's log.
+    fn waits(&self, record: &Record<'_>) -> bool {
+        match self {
+            Self::Chosen(chosen) => chosen.topics.is_durable(record.topic),
+            // The publisher waits for that.
+            Self::Accepted => false,
+        }
+    }
+
     /// The lane of an event; `None`: it stays here, as what another node of this cloud has accepted, and hands on itself, does.
     fn lane_of(&self, record: &Record<'_>) -> Option<usize> {
         match self {
@@ -74,6 +83,8 @@ pub struct Follower {
     cursor: Cursor,
     /// Behind the last record that was looked at, or told to be missing.
     expected: Position,
+    /// The record here waits until it is confirmed.
+    unconfirmed: Option<Position>,
     selection: Selection,
     offered: u64,
 }
@@ -82,7 +93,7 @@ impl Follower {
     /// Begins at a place, which may be gone.
     pub fn new(log: EventLogReader, from: Position, selection: Selection) -> Self {
         let cursor = log.cursor(from);
-        Self { log, cursor, expected: from, selection, offered: 0 }
+        Self { log, cursor, expected: from, unconfirmed: None, selection, offered: 0 }
     }
 
     /// Behind the last record of the log.
@@ -100,12 +111,16 @@ impl Follower {
         &self.selection
     }
 
-    /// Looks at what has come, as long as a lane takes it; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
+    /// Looks at what has come and is [confirmed](EventLogReader::confirmed) where it is durable, as long as a lane takes it; `grown` is told by how many bytes which lane's window has grown. False: it was all that there is.
     pub fn follow(&mut self, lanes: &mut [LaneBacklog], mut grown: impl FnMut(usize, usize)) -> io::Result<bool> {
         if let Some(from) = lanes.iter_mut().filter_map(LaneBacklog::take_wanted).min()
             && from < self.expected
         {
-            (self.cursor, self.expected) = (self.log.cursor(from), from);
+            (self.cursor, self.expected, self.unconfirmed) = (self.log.cursor(from), from, None);
+        }
+        let confirmed = self.log.confirmed();
+        if self.unconfirmed.is_some_and(|position| position >= confirmed) {
+            return Ok(false);
         }
         for _ in 0..RECORDS_OF_TURN {
             if !lanes.iter().any(LaneBacklog::takes_offers) {
@@ -116,9 +131,14 @@ impl Follower {
                 Self::miss(&mut self.expected, end, lanes);
                 return Ok(false);
             };
-            Self::miss(&mut self.expected, record.position, lanes);
-            self.expected = Position(record.position.0 + 1);
-            if let Some(lane) = self.selection.lane_of(&record) {
+            let (position, lane) = (record.position, self.selection.lane_of(&record));
+            if lane.is_some() && position >= confirmed && self.selection.waits(&record) {
+                (self.cursor, self.unconfirmed) = (self.log.cursor(position), Some(position));
+                return Ok(false);
+            }
+            Self::miss(&mut self.expected, position, lanes);
+            self.expected = Position(position.0 + 1);
+            if let Some(lane) = lane {
                 self.offered += 1;
                 let bytes = lanes[lane].offer(&record);
                 if bytes > 0 {

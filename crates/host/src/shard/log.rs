@@ -194,6 +194,9 @@ impl Shard {
     pub(super) fn answer_durable(&mut self) {
         let there = self.primary.as_ref().map_or(Position(u64::MAX), Primary::logged_through);
         let end = self.unsynced.end.min(there);
+        if let Some(log) = &self.log {
+            log.confirm(end);
+        }
         while let Some((_, waiting)) = self.unsynced.publishers.pop_front_if(|(position, _)| *position < end) {
             match waiting {
                 Waiting::Connection(key) => self.answered(key, &Answer::empty(200)),

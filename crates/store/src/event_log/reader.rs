@@ -67,6 +67,11 @@ impl EventLogReader {
         self.shared.written().end
     }
 
+    /// Behind the last record that cannot be lost with this host any more: see [`EventLog::confirm`](super::EventLog::confirm).
+    pub fn confirmed(&self) -> Position {
+        Position(self.shared.confirmed.load(Acquire))
+    }
+
     /// Which log it is.
     pub fn identity(&self) -> LogId {
         self.shared.identity

@@ -265,6 +265,28 @@ fn what_other_nodes_have_accepted_is_forwarded_by_them_alone() {
     assert_eq!(bench.drain().0, [0], "nor to the other nodes");
 }
 
+/// It is lost with its host before, and its publisher sends it again to the next leader, whose log has it as another record.
+#[test]
+fn durable_event_waits_until_it_is_confirmed_and_what_is_behind_it_too() {
+    let mut bench = bench();
+    let durable = ["B"].into_iter().map(Box::from).collect();
+    let topics = RealTimeTopics::new(Platform::default(), durable).expect("no topics");
+    let chosen = Chosen::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
+    bench.follower = Follower::new(bench.reader.clone(), Position(0), Selection::Chosen(chosen));
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    bench.fill(6, 0);
+    assert_eq!(bench.drain().0, [0], "the next one is durable");
+    assert_eq!(bench.drain().0, [0; 0]);
+    bench.log.confirm(Position(4));
+    assert_eq!(bench.drain().0, [1, 3]);
+    bench.log.confirm(Position(2));
+    bench.log.confirm(Position(6));
+    assert_eq!(
+        bench.drain(),
+        (vec![4], vec![], Some(Source { position: Position(4), name: RecordName { time_ns: TIME_NS + 4, id: id(4) } }.to_string()))
+    );
+}
+
 /// Places of events of one of the topics A (0) and B (1).
 fn of_topic(range: std::ops::Range<u64>, topic: u64) -> Vec<u64> {
     range.filter(|place| place % 3 == topic).collect()
