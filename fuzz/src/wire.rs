@@ -8,8 +8,8 @@ use bodkin_broker::{
     wire::{Ballot, ClientFrame, EventHeader, LinkFrame, Record, link_frame},
 };
 
-/// The first byte of a record of an earlier release.
-const EARLIER_FORM: u8 = 1;
+/// The first byte of a record in the present form; earlier releases have smaller ones.
+const RECORD_FORM: u8 = 3;
 
 /// A byte that says what follows: 0 a header, 1 a command, 2 a member's record, 3 to 5 frames of the replica link to the first or second candidate or the witness.
 pub fn wire(bytes: &[u8]) {
@@ -27,7 +27,7 @@ pub fn wire(bytes: &[u8]) {
         2 => {
             let Ok(record) = Record::decode(bytes) else { return };
             record.encode(&mut again);
-            if bytes[0] == EARLIER_FORM {
+            if bytes[0] < RECORD_FORM {
                 assert_eq!(Record::decode(&again), Ok(record), "an earlier record is written in the present form");
                 return;
             }
