@@ -85,6 +85,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_pair_settings_differ", (value) => `${some(value, "node of the pair runs", "nodes of the pair run")} with other settings, and a failover may fail: bodkin status has both values. Give all nodes the same --config.`),
     is("bodkin_pair_lease_refused", (value) => `${some(value, "node of the pair refuses", "nodes of the pair refuse")} this node's lease, and none takes over when the leader fails: give all nodes the same [platform].`),
     is("bodkin_pair_record_failed", () => "This node cannot write its record of votes, and votes for no node: make room on its disk."),
+    is("bodkin_pair_follow_failed", () => "This standby cannot keep what the leader sends, and does not take over: bodkin status says why."),
     is("bodkin_relay_clients_at_limit", (value) => `The relay refuses requests of ${some(value, "client", "clients")} at a limit: bodkin_relay_client_rejected_total names client and limit.`),
     is("bodkin_graphs_suspended", (value) => `${some(value, "graph stands still because an operator has failed", "graphs stand still because an operator has failed")}: see Graphs.`),
     is("bodkin_graph_links_down", (value) => `${some(value, "link of graphs to other edges is down", "links of graphs to other edges are down")}, and results are late: see Graphs.`),

@@ -244,6 +244,7 @@ const FIRING = {
     BodkinPairSettingsDiffer: [{ bodkin_pair_settings_differ: 1 }, "1 node of the pair runs with other settings"],
     BodkinPairLeaseRefused: [{ bodkin_pair_lease_refused: 1 }, "this node's lease"],
     BodkinPairRecordFailed: [{ bodkin_pair_record_failed: 1 }, "cannot write its record"],
+    BodkinPairFollowFailed: [{ bodkin_pair_follow_failed: 1 }, "cannot keep what the leader sends"],
     BodkinRelayClientAtLimit: [{ bodkin_relay_clients_at_limit: 2 }, "2 clients at a limit"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
     BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],

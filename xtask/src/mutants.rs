@@ -18,7 +18,7 @@ const SOURCES: &str = "crates/broker/src";
 /// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
 const CLOUDS: u32 = 200;
 /// A mutant that simulates for longer hangs, which counts as found.
-const RUN_MAX: Duration = Duration::from_secs(600);
+const RUN_MAX: Duration = Duration::from_secs(180);
 
 /// One change that must break a promise.
 #[derive(Debug, PartialEq, Eq)]

@@ -234,7 +234,8 @@ impl PairNode {
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let leadership = Arc::new(Leadership::default());
         let (duty, duties) = mpsc::unbounded_channel();
-        let keeper = config.node.partner().map(|_| Keeper::start(inbox.clone(), config.realtime.clone())).transpose()?;
+        let keeper =
+            config.node.partner().map(|_| Keeper::start(inbox.clone(), leadership.clone(), config.realtime.clone())).transpose()?;
         let keeper_inbox = keeper.as_ref().map(|keeper| keeper.inbox().clone());
         let thread = PairThread::new(config, trust.clone(), keeper, poll, inbox.clone(), leadership.clone(), duty)?;
         let address = thread.address();

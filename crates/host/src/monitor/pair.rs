@@ -48,6 +48,11 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
             "1 while this node's record of its votes cannot be written, so that it votes for no node.",
             troubles.count(|trouble| *trouble == Trouble::Record),
         ),
+        (
+            "bodkin_pair_follow_failed",
+            "1 while this standby cannot keep what the leader sends, so that it does not take over.",
+            troubles.count(|trouble| *trouble == Trouble::Follow),
+        ),
     ]
     .into_iter()
     .chain(witness)

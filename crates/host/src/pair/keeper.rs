@@ -24,13 +24,14 @@ use mio::{Events, Interest, Poll, Token};
 
 use self::saved::Saved;
 use super::{
-    Follows, Message, News, Preparation, Promoted, boot_time,
+    Follows, Leadership, Message, News, Preparation, Promoted, Trouble, boot_time,
     link::{Left, Link},
     utc_ahead_ns,
 };
 use crate::{
     inbox::{self, Inbox},
     realtime::{Rank, Realtime},
+    seldom::SeldomOf,
     shard::Kept,
     topics::wish::Asker,
 };
@@ -38,6 +39,8 @@ use crate::{
 const WAKER: Token = Token(usize::MAX);
 const CHANNEL: Token = Token(0);
 const TURN_EVENTS_MAX: usize = 4;
+/// For how long it is reported that the leader's frames could not be kept.
+const REPORTED: Duration = Duration::from_secs(10);
 
 /// What the keeper is told.
 pub enum KeeperMessage {
@@ -92,10 +95,10 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts it, with nothing. It is scheduled as a shard is: how soon it acknowledges is part of every bound.
-    pub fn start(node: Arc<Inbox<Message>>, realtime: Arc<Realtime>) -> io::Result<Self> {
+    pub fn start(node: Arc<Inbox<Message>>, leadership: Arc<Leadership>, realtime: Arc<Realtime>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
-        let work = Work::new(poll, inbox.clone(), node);
+        let work = Work::new(poll, inbox.clone(), node, leadership);
         let run = move || {
             let _membership = realtime.enlist(Rank::Shard);
             work.run();
@@ -141,6 +144,9 @@ struct Work {
     inbox: Arc<Inbox<KeeperMessage>>,
     messages: Vec<KeeperMessage>,
     node: Arc<Inbox<Message>>,
+    leadership: Arc<Leadership>,
+    /// How often what cannot be followed is logged.
+    seldom: SeldomOf,
     link: Option<Link>,
     serial: u64,
     epoch: Epoch,
@@ -178,13 +184,15 @@ struct Work {
 }
 
 impl Work {
-    fn new(poll: Poll, inbox: Arc<Inbox<KeeperMessage>>, node: Arc<Inbox<Message>>) -> Self {
+    fn new(poll: Poll, inbox: Arc<Inbox<KeeperMessage>>, node: Arc<Inbox<Message>>, leadership: Arc<Leadership>) -> Self {
         Self {
             follows: None,
             poll,
             inbox,
             messages: Vec::new(),
             node,
+            leadership,
+            seldom: SeldomOf::default(),
             link: None,
             serial: 0,
             epoch: Epoch::NONE,
@@ -311,9 +319,15 @@ impl Work {
         }
     }
 
-    /// Closes a connection that says what cannot be.
+    /// Closes a connection whose frames cannot be kept: the leader begins anew.
     fn refuse(&mut self, why: &str) {
-        tracing::warn!(why, "what the leader sends cannot be followed: it is to begin anew");
+        if let Some(times) = self.seldom.due(why) {
+            tracing::error!(why, times, "this standby cannot keep what the leader sends, and begins anew");
+        }
+        let text = format!(
+            "this standby cannot keep what the leader sends, and does not take over: {why}. Make room if its disk is full, else look at its log"
+        );
+        self.leadership.troubles().set(Trouble::Follow, text, Some(REPORTED));
         self.close(why);
     }
 

@@ -39,7 +39,7 @@ pub enum Reason {
     #[error("it was closed by {0}")]
     Closed(&'static str),
     /// A newer session of the same consumer, provider, and service has its port.
-    #[error("a newer session of the same consumer, provider, and service replaced it before it was used")]
+    #[error("a newer session of the same consumer, provider, and service replaced it while nobody was connected")]
     Replaced,
     /// The gateway stops.
     #[error("the gateway stops")]

@@ -32,6 +32,7 @@ const DECLARATION: &str = r#"{"event_type":"cold","period_ms":10,"deadline_s":60
 struct Scene {
     keeper: Keeper,
     node: Arc<Inbox<Message>>,
+    leadership: Arc<Leadership>,
     shard: Arc<Inbox>,
     _polls: [Poll; 2],
     leader: TcpStream,
@@ -86,7 +87,8 @@ impl Scene {
         let node = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), Token(0)).unwrap()));
         let nobody = Poll::new().unwrap();
         let shard = Arc::new(Inbox::new(mio::Waker::new(nobody.registry(), Token(0)).unwrap()));
-        let keeper = Keeper::start(node.clone(), Realtime::ordinary()).unwrap();
+        let leadership = Arc::new(Leadership::default());
+        let keeper = Keeper::start(node.clone(), leadership.clone(), Realtime::ordinary()).unwrap();
         let reports = keeper.inbox().clone();
         let reporter = Box::new(move |report| reports.post(KeeperMessage::Report(report)));
         let (opened, following) = Store::follow(directory.path(), reporter).unwrap();
@@ -94,7 +96,7 @@ impl Scene {
         let (leader, link) = connection(protocol);
         keeper.tell(KeeperMessage::Follow { link, serial: 1, epoch: EPOCH });
         keeper.tell(KeeperMessage::Logged { serial: 1, newest: Vec::new() });
-        Self { keeper, node, shard, _polls: [poll, nobody], leader, opened, _directory: directory }
+        Self { keeper, node, leadership, shard, _polls: [poll, nobody], leader, opened, _directory: directory }
     }
 
     /// The leader connects anew; the event log is empty.
@@ -319,6 +321,8 @@ fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
         scene.keeper.tell(KeeperMessage::Give);
         let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
         assert!(given.is_none(), "{frames:?}");
+        let told = scene.leadership.troubles().texts();
+        assert!(told.len() == 1 && told[0].contains("does not take over"), "{frames:?}: {told:?}");
     }
 }
 
