@@ -167,10 +167,8 @@ fn flood_of_connections_keeps_no_node_out() {
     assert!(lines < 60, "{lines} lines:\n{}", witness.said());
 }
 
-#[test]
-fn hostile_bytes_end_no_node() {
-    use std::io::Write;
-    let (pair, witness, backup, primary) = Pair::protected();
+/// Every frame of the vectors, those that are refused too, alone and behind the greeting and the identity of the first candidate.
+pub fn hostile_frames() -> Vec<Vec<u8>> {
     let frames = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/link.json")).expect("vectors");
     let vectors: serde_json::Value = serde_json::from_str(&frames).expect("JSON");
     let unhex = |text: &str| -> Vec<u8> {
@@ -181,23 +179,35 @@ fn hostile_bytes_end_no_node() {
         vectors[kind].as_array().expect("entries").iter().map(|entry| unhex(entry["hex"].as_str().unwrap())).collect::<Vec<_>>()
     };
     let (valid, refused) = (of("frames"), of("refused"));
-    // The greeting of a process that speaks this protocol and names the first candidate, and its identity.
     let (epoch, protocol) = ([0; 8], [0, 4, 0, 4]);
     let greeting = [&[0, 0, 0, 24, 1, 16][..], &epoch, &protocol, &[1, 2], &[0xff; 8]].concat();
     let identity = valid.iter().find(|frame| frame[5] == 38).expect("an identity").clone();
-    let greetings = [greeting, identity];
+    let greetings = [greeting, identity].concat();
+    valid.iter().chain(&refused).flat_map(|frame| [frame.clone(), [&greetings[..], frame].concat()]).collect()
+}
+
+#[test]
+fn hostile_bytes_end_no_node() {
+    use std::io::Write;
+    let (pair, witness, backup, primary) = Pair::protected();
     for address in [witness.pair_address(), pair.peer().parse().expect("an address")] {
-        for frame in valid.iter().chain(&refused) {
-            for first in [&[][..], &greetings.concat()] {
-                let mut socket = TcpStream::connect(address).expect("it listens");
-                // It may close in the middle.
-                let _ = socket.write_all(first).and_then(|()| socket.write_all(frame));
-            }
+        for frames in hostile_frames() {
+            let mut socket = TcpStream::connect(address).expect("it listens");
+            // It may close in the middle.
+            let _ = socket.write_all(&frames);
         }
     }
+    outlives_hostile_bytes(witness, &backup, &primary);
+    drop(pair);
+}
+
+/// Holds that nobody minds what came.
+pub fn outlives_hostile_bytes(witness: Node, backup: &Node, primary: &Node) {
     thread::sleep(Duration::from_millis(200));
     assert!(eventually(|| primary.gauge("bodkin_pair_unreached") + backup.gauge("bodkin_pair_unreached") == 0), "{}", primary.said());
     primary.protected(true);
-    drop(backup);
+    let (epoch, lines) = (primary.gauge("bodkin_pair_epoch"), witness.said().lines().count() + backup.said().lines().count());
+    assert_eq!(epoch, 1, "{}", primary.said());
+    assert!(lines < 150, "{lines} lines:\n{}", witness.said());
     assert_eq!(witness.stop(), Some(0), "it runs until it is stopped");
 }

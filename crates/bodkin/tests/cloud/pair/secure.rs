@@ -14,6 +14,7 @@ use rustls::{ClientConnection, StreamOwned, pki_types::ServerName};
 use serde_json::{Value, json};
 
 use super::clients::{Clients, TOPIC};
+use super::duplicates::{hostile_frames, outlives_hostile_bytes};
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::{number, service, system};
 use crate::support::cloud::{System, system_of};
@@ -99,17 +100,35 @@ fn clients_with_certificates_tokens_and_curve_keys_go_on_at_the_backup() {
     verifier.verify(&token(&primary), &consumer, tls::now()).expect("it is the same Authorization's");
 }
 
-/// Speaks TLS to a node's port for the others as somebody; gives how that ends.
-fn knock(node: &Node, identity: &Identity, greeting: &[u8]) -> io::Result<Vec<u8>> {
-    use std::io::{Read, Write};
+/// Speaks TLS to a node's port for the others as somebody.
+fn say(node: &Node, identity: &Identity, bytes: &[u8]) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    use std::io::Write;
     let stream = TcpStream::connect(node.pair_address())?;
     let config = LinkTls::new(identity, &[anchor()], PeerCheck::default()).expect("a configuration").client;
     let session = ClientConnection::new(config, ServerName::from(node.pair_address().ip())).map_err(io::Error::other)?;
     let mut stream = StreamOwned::new(session, stream);
-    stream.write_all(greeting)?;
+    stream.write_all(bytes)?;
+    Ok(stream)
+}
+
+/// The same; gives how that ends.
+fn knock(node: &Node, identity: &Identity, greeting: &[u8]) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
-    stream.read_to_end(&mut read)?;
+    io::Read::read_to_end(&mut say(node, identity, greeting)?, &mut read)?;
     Ok(read)
+}
+
+#[test]
+fn hostile_bytes_with_the_certificate_of_a_node_end_no_node() {
+    let (_pair, witness, backup, primary) = Pair::secure("").begin();
+    let identity = issue(&authority(), &format!("bodkin-primary.{CLOUD}"), &[], tls::now(), DAY);
+    for node in [&witness, &backup] {
+        for frames in hostile_frames() {
+            // It may close in the middle.
+            let _ = say(node, &identity, &frames);
+        }
+    }
+    outlives_hostile_bytes(witness, &backup, &primary);
 }
 
 #[test]
