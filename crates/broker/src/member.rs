@@ -339,7 +339,7 @@ impl Member {
             (Ballot::Grant { .. } | Ballot::Vote { .. }, None) => {}
             (Ballot::RenewRequest { .. }, Some(peer)) => self.renewal_asked(peer, ballot, outputs),
             (Ballot::VoteRequest { .. }, Some(peer)) => self.vote_asked(peer, ballot, outputs),
-            (Ballot::Grant { epoch, sent_at_ns, standing }, Some(_)) => self.granted(epoch, sent_at_ns, standing, outputs),
+            (Ballot::Grant { epoch, sent_at_ns, standing }, Some(_)) => self.granted(from, epoch, sent_at_ns, standing, outputs),
             (Ballot::Vote { epoch, sent_at_ns }, Some(_)) => self.voted(epoch, sent_at_ns),
         }
     }

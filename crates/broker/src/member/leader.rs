@@ -16,8 +16,8 @@ pub(super) struct Lead {
     renew_at: Instant,
     /// When the newest renewal was asked for: a grant of a later one is nobody's.
     asked_at: Instant,
-    /// The newest standing that another node has on its disk.
-    recorded: Standing,
+    /// The newest standing that each other node has on its disk.
+    recorded: [Standing; 3],
     /// Whether a voter knows a higher epoch.
     pub overtaken: bool,
     /// Whether the Backup has been brought in sync in this epoch.
@@ -27,7 +27,7 @@ pub(super) struct Lead {
 
 impl Lead {
     pub fn new(epoch: Epoch, until: Instant, now: Instant) -> Self {
-        let recorded = Standing::default();
+        let recorded = [Standing::default(); 3];
         Self { epoch, until, renew_at: now, asked_at: now, recorded, overtaken: false, joined: false, protection: Protection::Unsettled }
     }
 
@@ -52,12 +52,13 @@ impl Member {
         }
     }
 
-    pub(super) fn granted(&mut self, epoch: Epoch, sent_at_ns: u64, standing: Standing, outputs: &mut Vec<Output>) {
+    pub(super) fn granted(&mut self, from: Node, epoch: Epoch, sent_at_ns: u64, standing: Standing, outputs: &mut Vec<Output>) {
         let sent_at = Instant::from_nanos(sent_at_ns);
         let until = self.config.held_until(sent_at);
         let Some(lead) = self.lead.as_mut().filter(|lead| lead.epoch == epoch && sent_at <= lead.asked_at) else { return };
         if standing.epoch == epoch {
-            lead.recorded = lead.recorded.max(standing);
+            let recorded = &mut lead.recorded[from.index()];
+            *recorded = standing.max(*recorded);
         }
         if until > lead.until {
             lead.until = until;
@@ -83,7 +84,8 @@ impl Member {
         self.broadcast(request, outputs);
     }
 
-    /// States whether the Backup is in sync. The statement counts when it is on this disk and on another one.
+    /// States whether the Backup is in sync. That it is not counts when this disk and another one have it, so that any majority knows. That it is counts when
+    /// the Backup's own disk has it: a Backup that does not know it asks for no votes.
     pub(super) fn state_backup(&mut self, in_sync: bool) {
         let partner = self.config.node.partner();
         assert!(partner.is_some(), "a witness has no Backup");
@@ -110,7 +112,12 @@ impl Member {
         let stated = self.wanted.standing;
         let by_majority = self.config.is_by_majority();
         let Some(lead) = &mut self.lead else { return };
-        let is_recorded = self.durable.standing == stated && (!by_majority || lead.recorded >= stated);
+        let knows = |node: Node| lead.recorded[node.index()] >= stated;
+        let is_known = match stated.out {
+            None => self.config.node.partner().is_some_and(knows),
+            Some(_) => self.config.others().any(knows),
+        };
+        let is_recorded = self.durable.standing == stated && (!by_majority || is_known);
         let protection = match stated.out {
             _ if !is_recorded => Protection::Unsettled,
             Some(_) => Protection::Alone,

@@ -298,13 +298,14 @@ fn a_lease_ends_at_its_time_and_a_late_grant_does_not_bring_it_back() {
 }
 
 #[test]
-fn what_is_stated_of_the_backup_counts_when_two_disks_have_it() {
+fn what_is_stated_of_the_backup_counts_when_two_disks_have_it_or_its_own() {
     use Protection::*;
     let mut first = leader();
-    let recorded = |first: &mut Trial| {
+    let recorded_by = |first: &mut Trial, node| {
         let standing = first.member.durable.standing;
-        first.receive(Node::Witness, Ballot::Grant { epoch: Epoch(1), sent_at_ns: SILENCE_NS, standing })
+        first.receive(node, Ballot::Grant { epoch: Epoch(1), sent_at_ns: SILENCE_NS, standing })
     };
+    let recorded = |first: &mut Trial| recorded_by(first, Node::Witness);
     let protections = |outputs: &[Output]| {
         let of = |output: &Output| if let Output::Protection(protection) = output { Some(*protection) } else { None };
         outputs.iter().filter_map(of).collect::<Vec<_>>()
@@ -314,7 +315,8 @@ fn what_is_stated_of_the_backup_counts_when_two_disks_have_it() {
     assert_eq!(protections(&first.take(Input::BackupInSync)), [Unsettled], "from now on its acknowledgement is waited for");
     assert_eq!(protections(&recorded(&mut first)), [], "the other disk has the old statement");
     first.settle();
-    assert_eq!(protections(&recorded(&mut first)), [Protected]);
+    assert_eq!(protections(&recorded(&mut first)), [], "a Backup that does not know it would ask for no votes");
+    assert_eq!(protections(&recorded_by(&mut first, Node::Second)), [Protected]);
     let stated = first.take(Input::BackupOut);
     assert_eq!(protections(&stated), [Unsettled]);
     let asks = |ballot: &Ballot| matches!(ballot, Ballot::RenewRequest { standing: Standing { out: Some(Node::Second), .. }, .. });
@@ -333,7 +335,7 @@ fn a_leader_of_a_new_epoch_counts_on_its_backup_only_when_it_has_joined() {
     first.settle();
     let standing = first.member.durable.standing;
     assert_eq!(standing, Standing { epoch: Epoch(3), number: 0, out: None });
-    first.receive(Node::Witness, Ballot::Grant { epoch: Epoch(3), sent_at_ns: SILENCE_NS, standing });
+    first.receive(Node::Second, Ballot::Grant { epoch: Epoch(3), sent_at_ns: SILENCE_NS, standing });
     assert_eq!(first.member.protection(), Protection::Unsettled, "in sync, but with the last epoch");
     first.take(Input::BackupInSync);
     assert_eq!(first.member.protection(), Protection::Protected, "nothing new has to be recorded");
@@ -500,7 +502,7 @@ fn protected() -> Trial {
     first.take(Input::BackupInSync);
     first.settle();
     let standing = first.member.durable.standing;
-    first.receive(Node::Witness, Ballot::Grant { epoch: Epoch(1), sent_at_ns: SILENCE_NS, standing });
+    first.receive(Node::Second, Ballot::Grant { epoch: Epoch(1), sent_at_ns: SILENCE_NS, standing });
     assert_eq!(first.member.protection(), Protection::Protected);
     first
 }
