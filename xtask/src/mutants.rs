@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 pub const LIST: &str = "crates/simulator/mutants.txt";
 const SOURCES: &str = "crates/broker/src";
 /// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
-const CLOUDS: u32 = 200;
+const CLOUDS: u32 = 1000;
 /// A mutant that simulates for longer hangs, which counts as found.
 const RUN_MAX: Duration = Duration::from_secs(180);
 

@@ -1,7 +1,7 @@
 //! The table of streams, with the messages that each keeps, in order.
 
 use crate::{
-    event::TopicId,
+    event::{Sequence, TopicId},
     few::Few,
     slot::{Message, NONE, SlotId, Slots},
     stream::{Stream, StreamId, StreamIdentity},
@@ -157,6 +157,12 @@ impl Streams {
         &mut self.streams[index as usize]
     }
 
+    /// The newest event of a stream that nothing in front of is still to be dispatched.
+    pub fn dispatched(&self, index: u32) -> Sequence {
+        let stream = self.at(index);
+        if stream.cursor == NONE { stream.last } else { Sequence(self.slots.at(stream.cursor).sequence.0 - 1) }
+    }
+
     /// Keeps a message at its place in the stream.
     pub fn insert(&mut self, index: u32, mut message: Message) -> Result<SlotId, NotTaken> {
         let stream = &mut self.streams[index as usize];
@@ -260,7 +266,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        event::{Incarnation, PublisherId, Sequence, TopicId},
+        event::{Incarnation, PublisherId},
         time::Instant,
     };
 

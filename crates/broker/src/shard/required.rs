@@ -47,10 +47,7 @@ impl<R> Shard<R> {
         let topic = subscription.topic;
         for at in 0..self.streams.of(topic).len() {
             let index = self.streams.of(topic)[at];
-            let stream = self.streams.at(index);
-            let dispatched =
-                if stream.cursor == NONE { stream.last } else { Sequence(self.streams.slots.at(stream.cursor).sequence.0 - 1) };
-            let from = if is_there { dispatched } else { stream.released };
+            let from = if is_there { self.streams.dispatched(index) } else { self.streams.at(index).released };
             self.streams.at_mut(index).readers.push(Reader { is_behind: !is_there, only_keeps, ..Reader::new(key, from) });
         }
         self.waits.reserve(self.subscriptions.indexes());

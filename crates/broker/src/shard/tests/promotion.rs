@@ -81,6 +81,21 @@ fn a_publisher_that_does_not_come_back_is_waited_for_until_the_redirect_is_over(
     assert_eq!(driven.work(), "A3! A5!");
 }
 
+/// A publisher whose events are all covered says what it keeps in front of its next event only. Every second event is a mark: the others may be missing.
+#[test]
+fn event_that_was_no_mark_does_not_go_out_behind_a_later_one() {
+    let mut driven = following();
+    driven.shard.admit("A", Terms { mark_every: NonZeroU32::new(2).unwrap(), ..roomy() }).unwrap();
+    let stream = leads(&mut driven, backup(&[3, 5], 0));
+    driven.now = 1_500;
+    assert_eq!(driven.work(), "A3! A5!");
+    driven.step(Input::Resumed { stream, from: Sequence(4), to: Sequence(6) });
+    assert_eq!(resend(&mut driven, stream, 4), Accepted::Known);
+    assert_eq!(resend(&mut driven, stream, 5), Accepted::Known);
+    assert!(matches!(resend(&mut driven, stream, 6), Accepted::Kept { .. }));
+    assert_eq!(driven.work(), "A6!");
+}
+
 #[test]
 fn nothing_is_covered_until_the_publisher_has_said_what_it_keeps() {
     let (mut driven, stream) = promoted(backup(&[3, 5], 0));
