@@ -157,7 +157,7 @@ impl Streams {
         &mut self.streams[index as usize]
     }
 
-    /// The newest event of a stream that nothing in front of is still to be dispatched.
+    /// Returns the sequence up to which every event of the stream that is kept has been dispatched.
     pub fn dispatched(&self, index: u32) -> Sequence {
         let stream = self.at(index);
         if stream.cursor == NONE { stream.last } else { Sequence(self.slots.at(stream.cursor).sequence.0 - 1) }

@@ -68,7 +68,7 @@ pub enum FaultKind {
     /// The same with a lease that is too different for that: it may take until the former one is back that somebody leads, and what only memories held is
     /// lost.
     LeaseJump,
-    /// What a node is sent takes long, and what it sends then gets nowhere: grants and votes are believed for as long as when they were asked for.
+    /// Frames to a node are delayed, and then its own frames are cut off: its grants and votes arrive late, and no renewal follows.
     SlowWays,
 }
 

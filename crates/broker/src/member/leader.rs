@@ -84,8 +84,8 @@ impl Member {
         self.broadcast(request, outputs);
     }
 
-    /// States whether the Backup is in sync. That it is not counts when this disk and another one have it, so that any majority knows. That it is counts when
-    /// the Backup's own disk has it: a Backup that does not know it asks for no votes.
+    /// States whether the Backup is in sync. "Out of sync" counts when it is on this disk and on one other disk, so that every majority knows it. "In sync"
+    /// counts when it is on this disk and on the Backup's, because a Backup that takes itself to be out asks for no votes.
     pub(super) fn state_backup(&mut self, in_sync: bool) {
         let partner = self.config.node.partner();
         assert!(partner.is_some(), "a witness has no Backup");

@@ -179,7 +179,7 @@ fn a_vote_is_sent_when_it_is_on_the_disk_and_again_when_it_is_asked_again() {
     assert_eq!(witness.receive(Node::Second, request(2)), [vote]);
 }
 
-/// Its process before it had a lease of thrice the length.
+/// Before the restart, its lease was three times as long.
 #[test]
 fn a_restarted_voter_is_silent_for_what_it_may_have_promised_with_a_longer_lease() {
     let long = Record { lease_max: Duration::from_nanos(3 * SILENCE_NS), ..GRANTED };
@@ -194,7 +194,7 @@ fn a_restarted_voter_is_silent_for_what_it_may_have_promised_with_a_longer_lease
     assert_eq!(votes(&outputs).len(), 1);
 }
 
-/// What it grants must be known to the process behind it.
+/// A restarted process reads from the disk how long it has to be silent.
 #[test]
 fn a_voter_grants_no_lease_that_is_longer_than_its_disk_says() {
     let short = Record { lease_max: Duration::from_nanos(LEASE_NS - 1), ..GRANTED };

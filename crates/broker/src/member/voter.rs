@@ -144,7 +144,7 @@ impl Member {
         campaigns.then_some(Refusal::for_good(BallotRefusal::Campaigning))
     }
 
-    /// Why this voter must not promise anything for so long. What it promises its disk knows to be possible: the process behind it is silent for so long.
+    /// Why this voter must not promise a lease of this length. The length has to be on the disk first, so that a restarted process is silent for as long.
     fn lease_objection(&self, lease: Duration) -> Option<Refusal> {
         if lease > self.config.lease_max {
             return Some(Refusal::for_good(BallotRefusal::LeaseTooLong));

@@ -81,8 +81,8 @@ impl<R> Shard<R> {
         let policed = terms.policed(now, created);
         let created = if has_wrong_clock { terms.created_at_the_earliest(now) } else { terms.created(now, created, is_resent) };
         let message = Message::new(index, sequence, created, terms.dispatch_by(created));
-        // A publisher that keeps only what is covered says so in front of its next event, when what a promoted node held for it may have gone out. What was no mark is a
-        // loss then that the topic tolerates: behind a later event it would be out of order.
+        // A publisher whose events are all covered resumes only with its next event. By then a promoted node may have dispatched the replicas that it held. Events
+        // between two marks have no replica: they count as lost, which the topic tolerates, because dispatching them now would break the order.
         let is_passed = terms.mark_every.get() > 1 && sequence <= self.streams.dispatched(index);
         let inserted = if is_passed { Err(NotTaken::Known) } else { self.streams.insert(index, message) };
         let accepted = match inserted {

@@ -81,7 +81,7 @@ pub struct LaneBacklog {
     is_settled: bool,
     /// Where it begins while the stream does not say anything else; later where it stands.
     pub checkpoint: Checkpoint,
-    /// The log's end when it began: what is behind that no other process has forwarded.
+    /// The end of the log when this lane began. No other process has forwarded a later record.
     begun: Position,
     /// The follower has to go back to here.
     wants: Option<Position>,

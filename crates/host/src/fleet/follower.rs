@@ -58,7 +58,7 @@ impl Selection {
         }
     }
 
-    /// Whether an event waits until it is on every disk that it has to be on: forwarded before, and lost with this host, it would come again in the next leader's log.
+    /// Whether an event is forwarded only after the log has confirmed it. Otherwise it could be lost with this host, and the next leader would log and forward it again.
     fn waits(&self, record: &Record<'_>) -> bool {
         match self {
             Self::Chosen(chosen) => chosen.topics.is_durable(record.topic),

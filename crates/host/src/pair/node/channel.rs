@@ -24,8 +24,8 @@ pub(super) enum Channel {
 }
 
 impl Channel {
-    /// What is left of it when an epoch begins. A restarted node may have the channel of that epoch before a renewal tells it of the leader: a second one
-    /// would end the first.
+    /// Returns the channel that stays when an epoch begins. A restarted node may have the channel of that epoch before a renewal names the leader; a
+    /// second channel would end the first.
     fn of_epoch(self, epoch: Epoch) -> Self {
         match self {
             Self::With(_, of) if of == epoch => self,
