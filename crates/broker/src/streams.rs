@@ -163,6 +163,22 @@ impl Streams {
         if stream.cursor == NONE { stream.last } else { Sequence(self.slots.at(stream.cursor).sequence.0 - 1) }
     }
 
+    /// Returns true if an event behind this one has been dispatched or dropped, and is kept.
+    pub fn is_passed(&self, index: u32, sequence: Sequence) -> bool {
+        let mut slot = self.at(index).tail;
+        while slot != NONE {
+            let message = self.slots.at(slot);
+            if message.sequence <= sequence {
+                return false;
+            }
+            if message.is_dispatched {
+                return true;
+            }
+            slot = message.previous;
+        }
+        false
+    }
+
     /// Keeps a message at its place in the stream.
     pub fn insert(&mut self, index: u32, mut message: Message) -> Result<SlotId, NotTaken> {
         let stream = &mut self.streams[index as usize];

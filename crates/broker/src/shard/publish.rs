@@ -83,7 +83,7 @@ impl<R> Shard<R> {
         let message = Message::new(index, sequence, created, terms.dispatch_by(created));
         // A publisher whose events are all covered resumes only with its next event. By then a promoted node may have dispatched the replicas that it held. Events
         // between two marks have no replica: they count as lost, which the topic tolerates, because dispatching them now would break the order.
-        let is_passed = terms.mark_every.get() > 1 && sequence <= self.streams.dispatched(index);
+        let is_passed = terms.mark_every.get() > 1 && self.streams.is_passed(index, sequence);
         let inserted = if is_passed { Err(NotTaken::Known) } else { self.streams.insert(index, message) };
         let accepted = match inserted {
             Ok(slot) => Accepted::Kept { slot, is_excess: !self.enrol(slot.index, policed, burst_ns) },

@@ -97,6 +97,17 @@ fn event_that_was_no_mark_does_not_go_out_behind_a_later_one() {
 }
 
 #[test]
+fn event_that_was_no_mark_goes_out_in_front_of_a_mark_that_is_held() {
+    let mut driven = following();
+    driven.shard.admit("A", Terms { mark_every: NonZeroU32::new(2).unwrap(), ..roomy() }).unwrap();
+    let stream = leads(&mut driven, backup(&[3], 0));
+    driven.step(Input::Resumed { stream, from: Sequence(2), to: Sequence(3) });
+    assert!(matches!(resend(&mut driven, stream, 2), Accepted::Kept { .. }));
+    assert_eq!(resend(&mut driven, stream, 3), Accepted::Known);
+    assert_eq!(driven.work(), "A2! A3!");
+}
+
+#[test]
 fn nothing_is_covered_until_the_publisher_has_said_what_it_keeps() {
     let (mut driven, stream) = promoted(backup(&[3, 5], 0));
     driven.now = 1_500;
