@@ -204,6 +204,8 @@ pub struct Member {
     forced: bool,
     /// It has handed the lead over, and leaves it to the other candidate until here.
     yields_until: Instant,
+    /// It has handed the lead over, and its shards may not know yet: the last lease ends here.
+    led_until: Instant,
     /// The reserved epoch that this run has not used yet.
     spare: Epoch,
     campaign: Option<Campaign>,
@@ -236,6 +238,7 @@ impl Member {
             warm: Epoch::NONE,
             forced: false,
             yields_until: Instant::default(),
+            led_until: Instant::default(),
             spare: record.reserved,
             campaign: None,
             lead: None,

@@ -134,8 +134,8 @@ impl Ledger {
     }
 
     /// The publisher was told that everything through `sequence` is covered.
-    pub fn covered(&mut self, stream: StreamIndex, through: u64) {
-        self.stream(stream).covered(through);
+    pub fn covered(&mut self, at: Time, stream: StreamIndex, through: u64) {
+        self.stream(stream).covered(at, through);
     }
 
     /// The publisher died: what it had not handed over dies with it.

@@ -99,11 +99,12 @@ impl Member {
         }
     }
 
-    /// Stops so that the other candidate may lead, which has everything. Voters keep their promises until these run out; this node votes at once.
+    /// Stops so that the other candidate may lead, which has everything. Voters keep their promises until these run out, and this node votes for nobody before its
+    /// lease has: its shards are told, and act until then if they hear of it late.
     pub(super) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
         let may_be_led = self.config.is_by_majority();
         let Some(lead) = self.lead.take_if(|lead| may_be_led && lead.protection == Protection::Protected) else { return };
-        self.yields_until = self.now.plus(self.config.cold_wait);
+        (self.yields_until, self.led_until) = (self.now.plus(self.config.cold_wait), lead.until);
         outputs.push(Output::Fenced { epoch: lead.epoch });
     }
 

@@ -508,10 +508,15 @@ fn protected() -> Trial {
 }
 
 #[test]
-fn a_leader_that_hands_over_stops_at_once_and_votes_for_its_backup() {
+fn a_leader_that_hands_over_stops_at_once_and_votes_for_its_backup_when_its_lease_is_over() {
     let mut first = protected();
+    let (_, until) = first.member.leading().expect("it leads");
     assert_eq!(first.take(Input::HandOver), [Output::Fenced { epoch: Epoch(1) }]);
     assert_eq!(first.member.leading(), None);
+    first.at(until.nanos() - 1);
+    let mut early = first.receive(Node::Second, request(2));
+    early.extend(first.settle());
+    assert_eq!(votes(&early), [], "a shard may not have heard of it yet");
     first.at(first.now + LEASE_NS);
     assert_eq!(first.member.campaign, None, "it leaves it to the other one");
     let mut voted = first.receive(Node::Second, request(2));

@@ -133,8 +133,9 @@ impl Member {
         if let Some(refusal) = self.lease_objection(lease) {
             return Some(refusal);
         }
-        if let Some(lead) = &self.lead {
-            return Some(Refusal::until(BallotRefusal::Granted, lead.until));
+        let led_until = self.lead.as_ref().map_or(self.led_until, |lead| lead.until);
+        if self.lead.is_some() || self.now < led_until {
+            return Some(Refusal::until(BallotRefusal::Granted, led_until));
         }
         if let Some(promise) = self.promise_to_other(peer) {
             return Some(Refusal::until(BallotRefusal::Granted, promise.until));

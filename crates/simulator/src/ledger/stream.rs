@@ -138,7 +138,7 @@ impl StreamAccount {
 
     /// Another node leads: the publisher sends it what it keeps.
     pub(super) fn led_anew(&mut self) {
-        self.suspension.resent(self.kept_from);
+        self.suspension.resent(self.kept_from, self.created_through());
     }
 
     /// A broker calls a message excess, which only a wrong clock excuses.
@@ -175,7 +175,8 @@ impl StreamAccount {
         self.messages.get_mut(index)
     }
 
-    pub(super) fn covered(&mut self, through: u64) {
+    pub(super) fn covered(&mut self, at: Time, through: u64) {
+        self.suspension.covered(at, through);
         self.covered = self.covered.max(through);
         // The publisher lets go of what is covered, except for its newest events.
         let guaranteed = self.created_through().saturating_sub(self.retention);

@@ -36,13 +36,15 @@ pub(super) struct Suspension {
     through: u64,
     /// When all clocks were right again, and nothing that was stamped before was under way.
     right_at: Time,
+    /// The newest event when another node began to lead. What its publisher keeps goes there in front of the next one, at the latest.
+    resent_before: Option<u64>,
     last_created: Time,
 }
 
 impl Suspension {
     pub(super) fn new(refill_ns: u64, is_suspended: bool) -> Self {
         let through = if is_suspended { u64::MAX } else { 0 };
-        Self { refill_ns, from: 1, through, right_at: Time::NEVER, last_created: Time::default() }
+        Self { refill_ns, from: 1, through, right_at: Time::NEVER, resent_before: None, last_created: Time::default() }
     }
 
     /// A clock is set wrong. Events from `under_way` on may be judged by it.
@@ -53,10 +55,18 @@ impl Suspension {
         (self.through, self.right_at) = (u64::MAX, Time::NEVER);
     }
 
-    /// Another node leads, and the publisher sends what it keeps from `kept_from` on.
-    pub(super) fn resent(&mut self, kept_from: u64) {
+    /// Another node leads, and the publisher sends what it keeps, from `kept_from` to `newest`.
+    pub(super) fn resent(&mut self, kept_from: u64, newest: u64) {
         if self.through >= kept_from {
             (self.from, self.through, self.right_at) = (self.from.min(kept_from), u64::MAX, Time::NEVER);
+            self.resent_before = Some(newest);
+        }
+    }
+
+    /// Everything up to here is covered.
+    pub(super) fn covered(&mut self, at: Time, through: u64) {
+        if self.resent_before.take_if(|newest| through > *newest).is_some() && self.right_at != Time::NEVER {
+            self.right_at = at;
         }
     }
 
@@ -66,7 +76,7 @@ impl Suspension {
 
     /// An event is created: the first one after a pause finds a full bucket.
     pub(super) fn created(&mut self, at: Time, sequence: u64) {
-        let is_right = self.last_created >= self.right_at;
+        let is_right = self.resent_before.is_none() && self.last_created >= self.right_at;
         if self.lasts() && is_right && at.since(self.last_created) >= self.refill_ns {
             self.through = sequence - 1;
         }
@@ -114,16 +124,19 @@ mod tests {
         suspension.created(Time(9), 4);
         assert!(suspension.excuses(3) && !suspension.excuses(4));
         let mut forgotten = suspension;
-        forgotten.resent(4);
+        forgotten.resent(4, 4);
         assert!(!forgotten.excuses(4), "the publisher keeps no event that a wrong clock has stamped");
-        suspension.resent(3);
+        suspension.resent(3, 4);
         assert!(suspension.excuses(4));
+        suspension.clocks_are_right(Time(13));
         suspension.created(Time(14), 5);
-        assert!(suspension.excuses(5), "the kept events may be under way");
-        suspension.clocks_are_right(Time(15));
         suspension.created(Time(19), 6);
+        assert!(suspension.excuses(6), "the kept events may be under way");
+        suspension.covered(Time(20), 5);
         suspension.created(Time(24), 7);
-        assert!(suspension.excuses(6) && !suspension.excuses(7));
+        assert!(suspension.excuses(7), "they had come when the fifth was covered");
+        suspension.created(Time(29), 8);
+        assert!(suspension.excuses(7) && !suspension.excuses(8));
     }
 
     #[test]
