@@ -1,10 +1,10 @@
-//! Mutants of the promise-keeping lines: each is applied to a copy of the tree, and the simulator has to find a seed that breaks a promise.
+//! Mutants of the promise-keeping lines: each is applied to a copy of the tree, and a seed has to break a promise: of a whole cloud, or of an election.
 //!
 //! `crates/simulator/mutants.txt` lists them. A mutant that survives is a fault of the simulator.
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -17,6 +17,8 @@ pub const LIST: &str = "crates/simulator/mutants.txt";
 const SOURCES: &str = "crates/broker/src";
 /// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
 const CLOUDS: u32 = 1000;
+/// The tests of the broker that simulate elections.
+const ELECTIONS: &str = "member::schedule";
 /// A mutant that simulates for longer hangs, which counts as found.
 const RUN_MAX: Duration = Duration::from_secs(180);
 
@@ -67,8 +69,8 @@ impl Mutant {
     }
 }
 
-/// Applies each mutant whose description contains `filter` and simulates; returns those that survive.
-pub fn survivors(root: &Path, filter: &str) -> Result<Vec<String>> {
+/// Applies each mutant whose description contains one of `filters`, separated by `|`, and simulates; returns those that survive.
+pub fn survivors(root: &Path, filters: &str) -> Result<Vec<String>> {
     let mutants = parse(&fs::read_to_string(root.join(LIST))?)?;
     let tree = root.join("target/mutants/tree");
     copy(root, &tree)?;
@@ -76,7 +78,7 @@ pub fn survivors(root: &Path, filter: &str) -> Result<Vec<String>> {
         bail!("a cloud without any mutant breaks a promise, so nothing would survive: {how}");
     }
     let mut survivors = Vec::new();
-    for mutant in mutants.iter().filter(|mutant| mutant.what.contains(filter)) {
+    for mutant in mutants.iter().filter(|mutant| filters.split('|').any(|filter| mutant.what.contains(filter))) {
         let path = tree.join(SOURCES).join(&mutant.path);
         let original = fs::read_to_string(&path).with_context(|| mutant.path.clone())?;
         fs::write(&path, mutant.applied(&original)?)?;
@@ -109,36 +111,50 @@ fn copy(root: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Simulates clouds of the tree; returns how the mutant was found, if it was.
+/// Simulates what is in the tree; returns how the mutant was found, if it was. Clouds have one fault at a time; elections have many, of one part of the pair.
 fn simulate(root: &Path, tree: &Path) -> Result<Option<String>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = root.join("target/mutants/build");
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--release", "--package", "bodkin-simulator", "--example", "campaign"])
+    let clouds = built(tree, &target, &["build", "--package", "bodkin-simulator", "--example", "campaign"])?;
+    if let Some(how) = run(Command::new(&clouds).arg(CLOUDS.to_string()))? {
+        return Ok(Some(how));
+    }
+    let elections = built(tree, &target, &["test", "--no-run", "--package", "bodkin-broker", "--lib"])?;
+    Ok(run(Command::new(&elections).arg(ELECTIONS))?.map(|how| format!("an election: {how}")))
+}
+
+/// Builds a program of the tree; returns where it is.
+fn built(tree: &Path, target: &Path, arguments: &[&str]) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(arguments)
+        .args(["--quiet", "--locked", "--release", "--message-format", "json"])
         .current_dir(tree)
-        .env("CARGO_TARGET_DIR", &target)
+        .env("CARGO_TARGET_DIR", target)
         .env("RUSTFLAGS", "-Awarnings")
-        .status()?;
-    ensure!(built.success(), "the mutant does not build");
-    let mut run = Command::new(target.join("release/examples/campaign"))
-        .arg(CLOUDS.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("the campaign starts")?;
+        .output()?;
+    ensure!(output.status.success(), "the mutant does not build: {}", String::from_utf8_lossy(&output.stderr));
+    let executable = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["executable"].as_str().map(PathBuf::from);
+    String::from_utf8_lossy(&output.stdout).lines().rev().find_map(executable).context("a program is built")
+}
+
+/// Runs a simulation; returns the promise that it found broken, if it did.
+fn run(command: &mut Command) -> Result<Option<String>> {
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("the simulation starts")?;
     let end = Instant::now() + RUN_MAX;
-    while run.try_wait()?.is_none() {
+    while running.try_wait()?.is_none() {
         if Instant::now() >= end {
-            run.kill()?;
-            run.wait()?;
+            running.kill()?;
+            running.wait()?;
             return Ok(Some(format!("it hangs for {RUN_MAX:?}")));
         }
         thread::sleep(Duration::from_millis(50));
     }
-    let output = run.wait_with_output()?;
+    let output = running.wait_with_output()?;
     let told = [output.stdout, output.stderr].concat();
     let told = String::from_utf8_lossy(&told);
-    Ok((!output.status.success()).then(|| told.lines().find(|line| !line.is_empty()).unwrap_or("it ends without a word").to_owned()))
+    let mut lines = told.lines().filter(|line| !line.is_empty());
+    let found = lines.clone().find(|line| line.contains("seed ")).or_else(|| lines.next());
+    Ok((!output.status.success()).then(|| found.unwrap_or("it ends without a word").to_owned()))
 }
 
 #[cfg(test)]
