@@ -232,18 +232,19 @@ impl Server {
             let _ = tokio::task::spawn_blocking(|| node_events.stop()).await;
         }
         let (audit, store) = (self.audit, &self.opened.store);
-        let has_led = self.leading.is_some();
+        // Who has handed the lead over may write to the database no more.
+        let leads = self.leading.is_some() && self.monitor.pair.as_ref().is_none_or(|pair| pair.leadership().leads());
         if let Some(leading) = self.leading {
             leading.end().await;
         }
         let log = self.monitor.api.audit.log().reader();
         match tokio::task::spawn_blocking(|| audit.close(control::now(), audit::stop_event())).await {
-            Ok(head) if has_led => audit::copies::end(store, log, head).await,
+            Ok(head) if leads => audit::copies::end(store, log, head).await,
             // Who follows writes nothing; the log's last entry is noted when it leads.
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "the audit log was not written to the end"),
         }
-        if has_led {
+        if leads {
             self.log_book.flush(store, self.log_entries_max).await;
         }
         // Until now it has answered what was written.
