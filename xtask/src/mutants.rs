@@ -100,8 +100,10 @@ fn copy(root: &Path, tree: &Path) -> Result<()> {
     if tree.exists() {
         fs::remove_dir_all(tree)?;
     }
-    let listed =
-        Command::new("git").args(["ls-files", "-z", "--", "Cargo.toml", "Cargo.lock", "crates", "xtask"]).current_dir(root).output()?;
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--", "Cargo.toml", "Cargo.lock", "crates", "vectors", "xtask"])
+        .current_dir(root)
+        .output()?;
     ensure!(listed.status.success(), "git does not list the tree");
     for name in String::from_utf8(listed.stdout)?.split('\0').filter(|name| !name.is_empty()) {
         let to = tree.join(name);
