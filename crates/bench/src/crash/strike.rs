@@ -116,6 +116,10 @@ pub fn strike(plant: &Plant, nodes: &mut Nodes<'_>, fault: Fault, options: &Cras
     for site in [Site::Witness, Site::First, Site::Second] {
         nodes.revive(site)?;
     }
+    if fault == Fault::OtherWitness {
+        // It is silent for the longest lease that it may have granted, and the next fault needs its vote.
+        thread::sleep(4 * Duration::from_nanos(nodes.settings().lease.lease.get().unsigned_abs()));
+    }
     nodes.wait_until_protected()?;
     Ok(Strike { from, until: Instant::now(), is_replaced: leader_then != leader, has_waited: at_once.is_none() })
 }
