@@ -56,6 +56,11 @@ impl Unsynced {
         }
         batch::push(record, &mut self.batches.back_mut().expect("there is one").1);
     }
+
+    /// Everything in front of this place is safe, of what is safe as far as the Backup was sent it: it does not have what waits here.
+    fn sent_through(&self, safe: Position) -> Position {
+        self.batches.front().map_or(safe, |(first, _)| safe.min(*first))
+    }
 }
 
 impl Shard {
@@ -193,7 +198,7 @@ impl Shard {
     /// Answers the durable publishers of events that are on the disk, of a pair on the Backup's too or while it is recorded out.
     pub(super) fn answer_durable(&mut self) {
         let there = self.primary.as_ref().map_or(Position(u64::MAX), Primary::logged_through);
-        let end = self.unsynced.end.min(there);
+        let end = self.unsynced.sent_through(self.unsynced.end.min(there));
         if let Some(log) = &self.log {
             log.confirm(end);
         }
@@ -216,5 +221,25 @@ impl Shard {
     pub(super) fn take_durable_publishers(&mut self) -> Vec<Waiting> {
         let waiting = self.unsynced.publishers.drain(..).map(|(_, waiting)| waiting);
         waiting.filter(|waiting| !matches!(waiting, Waiting::Stream(..))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_broker::{Incarnation, PublisherId};
+
+    use super::*;
+
+    /// A turn syncs what it accepts behind what it has sent to the Backup.
+    #[test]
+    fn durable_event_is_not_answered_before_the_backup_is_sent_it() {
+        let mut unsynced = Unsynced::default();
+        assert_eq!(unsynced.sent_through(Position(9)), Position(9));
+        let id = EventId { publisher: PublisherId(1), incarnation: Incarnation(1), topic: TopicId(0), sequence: Sequence(1) };
+        unsynced.copy(&Record { position: Position(7), time_ns: 1, id, topic: "kept", event: "{}", origin: None });
+        assert_eq!(unsynced.sent_through(Position(9)), Position(7));
+        assert_eq!(unsynced.sent_through(Position(5)), Position(5));
+        unsynced.batches.clear();
+        assert_eq!(unsynced.sent_through(Position(9)), Position(9));
     }
 }
