@@ -196,8 +196,8 @@ impl Primary {
     pub fn fenced(&mut self) {
         self.until = Instant::default();
         self.is_fenced = true;
+        // Batches stay: the Backup may lack them when this node leads again.
         self.commits.drain(..).for_each(|commit| commit.group.lose(NOT_KNOWN));
-        self.records.clear();
     }
 
     /// The member has settled what may be counted on.

@@ -297,6 +297,21 @@ fn who_does_not_lead_any_more_does_not_know() {
 }
 
 #[test]
+fn records_that_the_backup_may_lack_are_not_safe_when_the_node_leads_again() {
+    let mut scene = Scene::new();
+    scene.primary.logged(Vec::new(), event_log::Position(4)).unwrap();
+    assert_eq!(scene.primary.logged_through(), event_log::Position(4));
+    scene.primary.fenced();
+    assert_eq!(scene.primary.logged_through(), event_log::Position(0));
+    scene.primary.begin(Epoch(3));
+    assert_eq!(scene.primary.logged_through(), event_log::Position(4), "it is not known how the Backup stands");
+    scene.primary.pair.leadership().lead(Epoch(3), Instant::NEVER);
+    scene.primary.authority();
+    scene.primary.protected(Protection::Alone);
+    assert_eq!(scene.primary.logged_through(), event_log::Position(u64::MAX));
+}
+
+#[test]
 fn a_replica_is_timed_at_a_time_unless_it_waits_for_the_backups_disk() {
     let mut scene = Scene::new();
     scene.primary.protected(Protection::Alone);
