@@ -104,7 +104,8 @@ impl Member {
     pub(super) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
         let may_be_led = self.config.is_by_majority();
         let Some(lead) = self.lead.take_if(|lead| may_be_led && lead.protection == Protection::Protected) else { return };
-        (self.yields_until, self.led_until) = (self.now.plus(self.config.cold_wait), lead.until);
+        // Less than voters let a cold candidate wait: a Backup that restarts meanwhile has lost what this node still has.
+        (self.yields_until, self.led_until) = (self.now.plus(self.config.cold_wait / 2), lead.until);
         outputs.push(Output::Fenced { epoch: lead.epoch });
     }
 

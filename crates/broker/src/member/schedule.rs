@@ -113,6 +113,25 @@ fn the_backup_leads_in_time_when_the_lead_is_handed_over() {
 }
 
 #[test]
+fn who_has_handed_over_leads_again_when_the_backup_restarts_before_it_leads() {
+    for seed in 0..200 {
+        let mut world = World::started(seed);
+        world.run_for(RECOVERY_NS + seed * 37);
+        let leader = world.leader().expect("nothing is broken");
+        world.hand_over(leader);
+        // At any instant until it would lead, and back in time to ask as soon as it is not silent any more.
+        world.run_for(seed * 40);
+        if world.leader().is_some() {
+            continue;
+        }
+        world.crash(1 - leader);
+        world.start(1 - leader);
+        world.run_for(8 * LEASE_NS);
+        assert_eq!(world.leader(), Some(leader), "seed {seed}: the one that restarted lacks what only memories hold");
+    }
+}
+
+#[test]
 fn the_backup_leads_in_time_when_the_leader_dies() {
     for seed in 0..200 {
         let mut world = World::started(seed);

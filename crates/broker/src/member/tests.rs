@@ -534,10 +534,12 @@ fn what_nobody_takes_is_led_again_by_who_has_handed_it_over() {
     let mut first = protected();
     let handed_over = first.now;
     first.take(Input::HandOver);
-    assert_eq!(first.member.next_timer(), Some(Instant::from_nanos(handed_over + COLD_NS)));
-    first.at(handed_over + COLD_NS - 1);
+    // A cold candidate would be voted for after twice that time.
+    let yields_ns = COLD_NS / 2;
+    assert_eq!(first.member.next_timer(), Some(Instant::from_nanos(handed_over + yields_ns)));
+    first.at(handed_over + yields_ns - 1);
     assert_eq!(first.member.campaign, None);
-    first.at(handed_over + COLD_NS);
+    first.at(handed_over + yields_ns);
     first.voted();
     first.settle();
     assert_eq!(first.member.leading().map(|(epoch, _)| epoch), Some(Epoch(3)));
