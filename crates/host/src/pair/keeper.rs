@@ -351,8 +351,8 @@ impl Work {
                 self.backup.saved(self.saved.through());
             }
             Report::Failed { session, why } if session == self.session => {
+                // Events are here as before, and this node may lead with them: only the change is missing, and nobody was told that it is here.
                 self.needs_copy = true;
-                self.forget();
                 self.refuse(&why);
             }
             // Of a copy that was replaced by another.
@@ -377,8 +377,9 @@ impl Work {
     fn acknowledge(&mut self) {
         let epoch = self.epoch;
         let Some(link) = &mut self.link else { return };
-        // Who is about to lead acknowledges nothing any more.
+        // Who is about to lead acknowledges nothing any more; what was taken on an earlier connection counts for nothing on this one.
         if !self.gives
+            && self.copy != Copy::Missing
             && let Some(position) = self.backup.acknowledgement()
         {
             link.push(LinkFrame::Replication(Replication::Ack { epoch, position }));
@@ -414,12 +415,14 @@ impl Work {
         });
         self.node.post(Message::Given(promoted));
         self.forget();
+        // The node leads, and knows what it has.
+        self.told = Epoch::NONE;
     }
 
     /// Keeps nothing, and knows the topics that there are.
     fn forget(&mut self) {
         self.forget_asked();
-        (self.backup, self.copy, self.told, self.kept) = (Backup::new(), Copy::Missing, Epoch::NONE, Vec::new());
+        (self.backup, self.copy, self.kept) = (Backup::new(), Copy::Missing, Vec::new());
         self.graphs.clear();
         self.preparations.push(Preparation::NobodyRequired);
         let topics = self.follows.as_ref().map(|follows| follows.topics.with_terms());

@@ -420,4 +420,30 @@ fn who_has_followed_says_what_it_has_and_goes_on_behind_it_unless_that_cannot_be
     scene.ended(2);
     scene.connect(3);
     assert_eq!(scene.has(), None, "it would be sent the same for ever");
+    // The leader dies before it has said that this one is out: nobody was told that the change is here, and events are.
+    scene.keeper.tell(KeeperMessage::Give);
+    let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
+    assert!(given.is_some(), "the node has said that it has everything");
+}
+
+#[test]
+fn acknowledgement_of_an_earlier_connection_is_not_sent_on_a_new_one() {
+    let (copy, _) = database();
+    let epoch = EPOCH;
+    let mut scene = Scene::new();
+    let event = payload(1);
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(0) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[open(1, "HOT"), Replication::SnapshotEnd { epoch, position: Position(1) }]);
+    scene.acknowledged(1);
+    // What comes with the end of the connection is taken, and nobody is there to hear of it.
+    scene.say(&[replica(2, 1, 1, &event)]);
+    scene.leader.shutdown(std::net::Shutdown::Both).unwrap();
+    scene.ended(1);
+    scene.connect(2);
+    assert_eq!(scene.has(), None, "it is the first word");
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(7) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[Replication::SnapshotEnd { epoch, position: Position(8) }]);
+    scene.acknowledged(8);
 }
