@@ -20,7 +20,10 @@ use std::{
 };
 
 use bodkin_store::{Opened, audit::AuditThread};
-use tokio::{sync::mpsc, task::JoinHandle as Task};
+use tokio::{
+    sync::{OnceCell, mpsc},
+    task::JoinHandle as Task,
+};
 
 use self::{
     doors::{Doors, answer_shard},
@@ -123,7 +126,7 @@ impl Server {
         let gate = Arc::new(Gate::of(config, &parts.addresses));
         let (requests, asked) = mpsc::channel(CONTROL_REQUESTS_MAX);
         let context = parts.shard(requests, gate.clone())?;
-        let lead = Lead { parts, control: control.clone() };
+        let lead = Lead { parts, control: control.clone(), graphs: OnceCell::new() };
         // A cloud by itself serves nobody before it can serve everybody.
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let Parts { addresses, security, inbox, audit, topics, .. } = &lead.parts;

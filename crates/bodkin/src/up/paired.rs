@@ -22,6 +22,8 @@ const FOLLOWS: &str = "follows: another node of the pair leads";
 
 /// Pause in front of another attempt to serve.
 const LEAD_AGAIN: Duration = Duration::from_millis(100);
+/// That the database takes no change is logged so often.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
 pub fn run(config: HostConfig, pair: PairConfig, manager: &ServiceManager, json_output: bool) -> anyhow::Result<u8> {
@@ -137,7 +139,7 @@ async fn duties(
         let promoted = Instant::now();
         let leadership = pair.handle().leadership().clone();
         tokio::select! {
-            led = lead(server, &leadership) => match led {
+            led = lead(async || server.lead().await, &leadership) => match led {
                 Ok(()) => {
                     manager.status(SERVES);
                     tell_ready(server, config, promoted, json_output);
@@ -150,17 +152,25 @@ async fn duties(
     }
 }
 
-/// Has the local cloud serve everything. A node that is fenced meanwhile cannot, and tries again: it may lead in another epoch.
-async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartError> {
+/// Has the local cloud serve everything. A node that is fenced meanwhile cannot, and tries again: it may lead in another epoch. So does one whose database takes no
+/// change: it serves real-time events meanwhile, and may be the only one that has them.
+async fn lead(mut serve: impl AsyncFnMut() -> Result<(), StartError>, leadership: &Leadership) -> Result<(), StartError> {
+    let mut told: Option<Instant> = None;
     loop {
         let epoch = leadership.epoch();
-        match server.lead().await {
+        match serve().await {
             Err(error) if !leadership.leads() || leadership.epoch() != epoch => {
                 tracing::warn!(%error, "this node began to serve and was fenced");
-                tokio::time::sleep(LEAD_AGAIN).await;
+            }
+            Err(error) if error.may_pass() => {
+                if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+                    told = Some(Instant::now());
+                    tracing::error!(%error, "this node leads, and serves real-time events only: its database takes no change. Make room if its disk is full");
+                }
             }
             led => return led,
         }
+        tokio::time::sleep(LEAD_AGAIN).await;
     }
 }
 

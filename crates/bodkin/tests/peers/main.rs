@@ -17,6 +17,7 @@ mod crash;
 mod fleet;
 mod floating;
 mod from_fleet;
+mod full_disk;
 mod gatekeeper;
 mod gateway;
 mod java_client;

@@ -94,3 +94,10 @@ pub enum StartError {
     #[error("the system refuses what the data plane needs: {0}")]
     System(#[from] io::Error),
 }
+
+impl StartError {
+    /// Whether the same may work later: the database takes no change now, as while its disk is full.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Register(StoreError::Unavailable(_)))
+    }
+}

@@ -9,7 +9,10 @@ use bodkin_store::{
     event_log::{EventLogReader, RecordName},
     leader::LeaderPlace,
 };
-use tokio::{sync::oneshot, task::JoinHandle as Task};
+use tokio::{
+    sync::{OnceCell, oneshot},
+    task::JoinHandle as Task,
+};
 
 use super::{Port, Server, StartError, open, parts::Parts};
 use crate::{
@@ -40,6 +43,8 @@ use crate::{
 pub(super) struct Lead {
     pub parts: Parts,
     pub control: Arc<Control>,
+    /// The shard has the graphs: a beginning that fails behind that leaves them as they are.
+    pub graphs: OnceCell<()>,
 }
 
 /// What runs as long as it leads.
@@ -81,7 +86,7 @@ impl Lead {
             let (done, _) = oneshot::channel();
             inbox.post(Message::Admit { topic, terms, done });
         }
-        self.deploy_graphs().await?;
+        self.graphs.get_or_try_init(|| self.deploy_graphs()).await?;
         ensure_own_cloud(store, trust.as_deref()).await?;
         own_services::register(store, config, addresses, trust.as_deref()).await?;
         own_services::register_realtime(store, &config.realtime_at, trust.is_some()).await?;

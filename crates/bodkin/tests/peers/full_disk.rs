@@ -1,0 +1,84 @@
+//! A standby takes over with a full disk: events go on, and everything else when there is room.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::crash::has_namespaces;
+use crate::nodes::{Node, Pair};
+use crate::support::arrowhead::{event, system};
+use crate::support::cloud::System;
+use crate::support::patience::eventually;
+use crate::support::skip;
+
+const TOPIC: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 10\ndeadline_s = 60\nloss_tolerance = 0\nretention = 200\n";
+
+/// A small disk in memory; unmounted when dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(place: PathBuf) -> Self {
+        fs::create_dir_all(&place).expect("a directory");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&place).status();
+        assert!(mounted.is_ok_and(|status| status.success()), "no disk can be mounted");
+        Self(place)
+    }
+
+    fn fill(&self) {
+        let mut filler = File::create(self.0.join("filler")).expect("a file");
+        for bytes in [1 << 16, 1 << 12, 1] {
+            while filler.write_all(&vec![0; bytes]).is_ok() {}
+        }
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.0.join("filler")).expect("it was filled");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // One that is busy goes with its last user.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).stderr(Stdio::null()).status();
+    }
+}
+
+fn register(node: &Node, name: &str) -> Option<u16> {
+    let registered = node.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, 1)));
+    registered.ok().map(|answer| answer.status)
+}
+
+fn publish(node: &Node) -> Option<u16> {
+    let publication = event("hot", system("sensor", 1), "1");
+    node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).ok().map(|answer| answer.status)
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn standby_with_a_full_disk_takes_over_and_serves_everything_when_there_is_room() {
+    const NAME: &str = "standby_with_a_full_disk_takes_over_and_serves_everything_when_there_is_room";
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let pair = Pair::with("", TOPIC);
+    let disk = Disk::mount(pair.database("backup").parent().expect("a directory").to_owned());
+    let (pair, _witness, mut backup, primary) = pair.begin();
+    assert_eq!(register(&primary, "sensor"), Some(201));
+    disk.fill();
+    primary.signal(Signal::SIGKILL);
+    assert!(eventually(|| backup.gauge("bodkin_pair_leads") == 1), "{}", backup.said());
+    // Long enough for several attempts to serve everything.
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(publish(&backup), Some(200), "{}", backup.said());
+    assert!(backup.said().contains("its database takes no change"), "{}", backup.said());
+    assert_ne!(register(&backup, "late"), Some(201), "{}", backup.said());
+    disk.make_room();
+    backup.served();
+    assert_eq!(register(&backup, "late"), Some(201), "{}", backup.said());
+    drop((backup, pair));
+}
