@@ -1,4 +1,4 @@
-//! Three members over faulty schedules: clocks that drift, messages that are late, lost, doubled and overtaken, nodes that crash, restart and
+//! Three members over faulty schedules: clocks that drift, messages that are late, lost, doubled and overtaken, disks that are slow, nodes that crash, restart and
 //! stall, links that are cut one way or both. Whatever happens there are never two accepting leaders, no epoch is led twice, and every
 //! leader has every commit that was answered. And when at most one thing is broken, somebody leads.
 
@@ -18,6 +18,7 @@ const HEARTBEAT_NS: u64 = 3_000;
 const DRIFT_PPM: u32 = 1_000;
 const DELAY_NS: u64 = 400;
 const DISK_NS: u64 = 300;
+const SLOW_DISK_NS: u64 = 4 * LEASE_NS;
 const TIMER_LATE_NS: u64 = 200;
 /// The configured nodes, and two clones.
 const PROCESSES_MAX: usize = 5;

@@ -176,7 +176,9 @@ impl World {
                 }
             }
             Output::Persist(_) => {
-                let written = self.now + 1 + self.random.below(DISK_NS);
+                // A disk may be slow, or full for a while.
+                let most_ns = if self.faults && self.random.one_in(8) { SLOW_DISK_NS } else { DISK_NS };
+                let written = self.now + 1 + self.random.below(most_ns);
                 self.at(written, Event::Persisted { node, run: self.nodes[node].run });
             }
             Output::Lead { epoch, .. } => {
