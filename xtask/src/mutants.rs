@@ -29,6 +29,8 @@ pub struct Mutant {
     path: String,
     /// What breaks.
     what: String,
+    /// Which other line keeps the promise, if one does: then nothing is found.
+    covered_by: Option<String>,
     before: String,
     after: String,
 }
@@ -36,17 +38,21 @@ pub struct Mutant {
 /// Reads the list.
 ///
 /// # Errors
-/// Returns the line that is neither a comment, a head (`@ FILE WHAT`), nor a line of a change.
+/// Returns the line that is neither a comment, a head (`@ FILE WHAT`), what covers it (`= REASON`), nor a line of a change.
 pub fn parse(text: &str) -> Result<Vec<Mutant>> {
     let mut mutants: Vec<Mutant> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some(head) = line.strip_prefix("@ ") {
             let (path, what) = head.split_once(' ').with_context(|| format!("a file and what breaks are expected: {line}"))?;
             let (path, what) = (path.to_owned(), what.to_owned());
-            mutants.push(Mutant { path, what, before: String::new(), after: String::new() });
+            mutants.push(Mutant { path, what, covered_by: None, before: String::new(), after: String::new() });
             continue;
         }
         let mutant = mutants.last_mut().with_context(|| format!("a head is expected first: {line}"))?;
+        if let Some(reason) = line.strip_prefix("= ") {
+            mutant.covered_by = Some(reason.to_owned());
+            continue;
+        }
         let (text, line) = match line.split_at_checked(1) {
             Some(("-", line)) => (&mut mutant.before, line),
             Some(("+", line)) => (&mut mutant.after, line),
@@ -84,9 +90,10 @@ pub fn survivors(root: &Path, filters: &str) -> Result<Vec<String>> {
         fs::write(&path, mutant.applied(&original)?)?;
         let found = simulate(root, &tree);
         fs::write(&path, original)?;
-        match found.with_context(|| mutant.what.clone())? {
-            Some(how) => println!("found     {}: {how}", mutant.what),
-            None => {
+        match (found.with_context(|| mutant.what.clone())?, &mutant.covered_by) {
+            (Some(how), _) => println!("found     {}: {how}", mutant.what),
+            (None, Some(reason)) => println!("covered   {}: {reason}", mutant.what),
+            (None, None) => {
                 println!("SURVIVED  {}", mutant.what);
                 survivors.push(mutant.what.clone());
             }
@@ -156,7 +163,8 @@ fn run(command: &mut Command) -> Result<Option<String>> {
     let told = [output.stdout, output.stderr].concat();
     let told = String::from_utf8_lossy(&told);
     let mut lines = told.lines().filter(|line| !line.is_empty());
-    let found = lines.clone().find(|line| line.contains("seed ")).or_else(|| lines.next());
+    let found = lines.clone().find(|line| line.contains("seed ")).or_else(|| lines.clone().find(|line| line.contains("panicked at")));
+    let found = found.or_else(|| lines.next());
     Ok((!output.status.success()).then(|| found.unwrap_or("it ends without a word").to_owned()))
 }
 
@@ -186,7 +194,8 @@ mod tests {
     fn change_without_head_is_refused() {
         assert!(parse("-old").is_err());
         assert!(parse("@ file").is_err());
-        let whole = Mutant { path: "a.rs".into(), what: "x: y".into(), before: "  b\nc".into(), after: String::new() };
-        assert_eq!(parse("# note\n\n@ a.rs x: y\n-  b\n-c\n").unwrap(), [whole]);
+        let (path, what, covered_by) = ("a.rs".into(), "x: y".into(), Some("z".into()));
+        let whole = Mutant { path, what, covered_by, before: "  b\nc".into(), after: String::new() };
+        assert_eq!(parse("# note\n\n@ a.rs x: y\n= z\n-  b\n-c\n").unwrap(), [whole]);
     }
 }
