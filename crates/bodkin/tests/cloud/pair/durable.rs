@@ -1,5 +1,6 @@
 //! Durable event types in a pair: what was answered is on the disk of both, and is replayed by the node that leads next.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -192,6 +193,30 @@ fn a_backup_with_an_empty_disk_is_given_all_durable_events_that_the_leader_has()
     primary.signal(Signal::SIGKILL);
     backup.served();
     hears(&listen(&backup, &[], "&since=0"), 0..20);
+}
+
+#[test]
+fn durable_event_behind_another_one_of_its_connection_waits_for_the_backup_too() {
+    const WAY_BACK: Duration = Duration::from_millis(100);
+    let mut pair = Pair::with(KEYS, "");
+    let (_witness, backup) = (pair.witness(), pair.backup());
+    let relay = Relay::to(backup.pair_address());
+    let mut primary = pair.primary_by(relay.address);
+    primary.served();
+    primary.protected(true);
+    register(&primary);
+    relay.delay_ms.store(WAY_BACK.as_millis() as u64, SeqCst);
+    let mut connection = primary.connect(System::EventHandler).expect("a connection");
+    // The second request is there when the first one is answered.
+    for number in ["1", "2"] {
+        let publication = event("kept", system("recorder", 1), number).to_string();
+        let headers = [("Content-Type", "application/json")];
+        connection.send_request("POST", "/eventhandler/publish", &headers, Some(publication.as_bytes())).expect("it is sent");
+    }
+    assert_eq!(connection.read_answer().expect("an answer").status, 200);
+    let first = Instant::now();
+    assert_eq!(connection.read_answer().expect("an answer").status, 200);
+    assert!(first.elapsed() >= WAY_BACK * 9 / 10, "answered {:?} behind the first one", first.elapsed());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -356,24 +356,28 @@ pub struct Relay {
     pub address: SocketAddr,
     is_cut: Arc<AtomicBool>,
     pub is_mute: Arc<AtomicBool>,
+    /// How much longer the way back takes, in milliseconds.
+    pub delay_ms: Arc<AtomicU64>,
 }
 
 impl Relay {
     pub fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let relay = Self { address: listener.local_addr().expect("bound"), is_cut: Arc::default(), is_mute: Arc::default() };
-        let (is_cut, is_mute) = (relay.is_cut.clone(), relay.is_mute.clone());
+        let address = listener.local_addr().expect("bound");
+        let relay = Self { address, is_cut: Arc::default(), is_mute: Arc::default(), delay_ms: Arc::default() };
+        let (is_cut, is_mute, delay_ms) = (relay.is_cut.clone(), relay.is_mute.clone(), relay.delay_ms.clone());
         thread::spawn(move || {
             for near in listener.incoming().map_while(Result::ok) {
                 let Ok(far) = TcpStream::connect(target) else { continue };
-                for (mut from, mut to, is_mute) in [
-                    (near.try_clone().unwrap(), far.try_clone().unwrap(), is_mute.clone()),
-                    (far.try_clone().unwrap(), near.try_clone().unwrap(), Arc::default()),
+                for (mut from, mut to, is_mute, delay_ms) in [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap(), is_mute.clone(), Arc::default()),
+                    (far.try_clone().unwrap(), near.try_clone().unwrap(), Arc::default(), delay_ms.clone()),
                 ] {
                     let is_cut = is_cut.clone();
                     thread::spawn(move || {
                         let mut buffer = [0; 65536];
                         while let Ok(count @ 1..) = from.read(&mut buffer) {
+                            thread::sleep(Duration::from_millis(delay_ms.load(SeqCst)));
                             if !is_cut.load(SeqCst) && !is_mute.load(SeqCst) && to.write_all(&buffer[..count]).is_err() {
                                 break;
                             }
