@@ -303,10 +303,10 @@ mod tests {
     #[test]
     fn what_was_covered_may_not_be_lost_where_nothing_may() {
         let (mut ledger, stream) = ten(0);
-        ledger.covered(stream, 3);
+        ledger.covered(Time(3), stream, 3);
         assert_eq!(deliver(&mut ledger, stream, &[1, 2, 4]), Err(Broken::CoveredLost { stream: NAME, subscriber: 0, sequence: 3 }));
         let (mut ledger, stream) = ten(0);
-        ledger.covered(stream, 3);
+        ledger.covered(Time(3), stream, 3);
         ledger.excuse();
         assert_eq!(deliver(&mut ledger, stream, &[1, 2, 4]), Ok(()), "two hosts at once are beyond the promise");
     }

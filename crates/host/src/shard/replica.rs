@@ -95,6 +95,9 @@ impl Shard {
                 Err(TooFar(why)) => self.lose_backup(why),
             },
             News::Committed(Committed::Copy(Ok(path))) => {
+                // What the log has until now is given to the Backup from there, once.
+                self.copy_records();
+                let Some(primary) = &mut self.primary else { return };
                 let (position, log_end) = (self.broker.position(), end_of(self.log.as_ref()));
                 if let Err(TooFar(why)) = primary.copied(&path, position, log_end, now) {
                     self.lose_backup(why);
