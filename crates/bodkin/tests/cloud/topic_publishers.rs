@@ -112,6 +112,23 @@ fn declared_publishers_survive_restart_and_end_with_topic() {
 }
 
 #[test]
+fn declared_publisher_has_its_slot_whoever_published_before() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = start(data.path(), "");
+    for (name, port) in [("alice", 1), ("bob", 2), ("sensor", 3)] {
+        cloud.register_system(name, port);
+    }
+    ended(&cloud, "topic add row period_us=1", 0);
+    for (name, port, status) in [("alice", 1, 200), ("bob", 2, 200), ("sensor", 3, 503)] {
+        send(&cloud, "row", name, port).expect_status(status);
+    }
+    ended(&cloud, "topic remove row", 0);
+    ended(&cloud, "topic add row period_us=1 publisher=sensor", 0);
+    send(&cloud, "row", "sensor", 3).expect_status(200);
+    assert_eq!(holders(&row(&cloud, "ROW")), ["sensor"]);
+}
+
+#[test]
 fn graph_output_follows_list_of_its_topic() {
     let data = tempfile::tempdir().expect("a directory");
     let topic = |name: &str, publisher: &str| format!("[[topic]]\nevent_type = \"{name}\"\nperiod_us = 1\npublisher = \"{publisher}\"\n");

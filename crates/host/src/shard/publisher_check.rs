@@ -108,23 +108,26 @@ impl Shard {
         Ok(())
     }
 
-    /// Gives slots to the publishers whose streams are open: a new leader continues those of its predecessor.
+    /// Gives slots to the permitted publishers whose streams are open: a new leader continues those of its predecessor. Streams of others, from before the topic was
+    /// declared anew, end without a slot.
     fn begin_slots(&mut self, snapshot: &Snapshot, topic: TopicId, slots_max: usize) {
         let at = topic.0 as usize;
         if at >= self.publisher_slots.slots.len() {
             self.publisher_slots.slots.resize_with(at + 1, || None);
         }
         let (mut slots, now, utc) = (Box::<TopicSlots>::default(), self.clock.now, self.clock.utc);
+        let declared = self.real_time.topic(topic);
         for (_, identity) in self.broker.streams_on(topic) {
             let source = SystemId(identity.publisher.0.cast_signed());
             let Some(system) = snapshot.system(source) else { continue };
             let registration = Registration { publisher: identity.publisher, source };
             let name = system.system_name.as_str();
-            if !slots.heard(name, identity.publisher, now) {
+            if declared.permitted.permits(name) && !slots.heard(name, identity.publisher, now) {
                 // Beyond the limit a publisher gets a slot with its next event, as any other does.
                 let _ = slots.admit((name, registration), (now, utc), slots_max, true, |_| true);
             }
         }
+        declared.counts.parties.set_holders(slots.holders(), slots.held());
         self.publisher_slots.slots[at] = Some(slots);
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::clients::{self, Clients, TOPIC};
 use super::nodes::{LEASE, Node, Pair};
 use super::{LATER, has, register};
-use crate::support::arrowhead::{service, system};
+use crate::support::arrowhead::{event, service, system};
 use crate::support::cloud::{BINARY, Cloud, System};
 use crate::support::patience::eventually;
 
@@ -138,6 +138,30 @@ fn a_publisher_and_its_required_subscriber_do_not_notice_a_hand_over() {
     for node in [&primary, &backup] {
         assert!(!node.said().contains("ERROR"), "{}", node.said());
     }
+}
+
+#[test]
+fn next_leader_reports_who_holds_publisher_slots() {
+    let topic = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 5\ndeadline_s = 60\nloss_tolerance = 0\nretention = 200\n";
+    let (_pair, _witness, mut backup, primary) = Pair::known("", topic);
+    let publish = |node: &Node, name: &str, port: u16| {
+        let publication = event("hot", system(name, port), "1");
+        node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&publication)).unwrap().status
+    };
+    for (name, port) in [("alice", 1), ("bob", 2), ("sensor", 3)] {
+        primary
+            .call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port)))
+            .unwrap()
+            .expect_status(201);
+    }
+    assert_eq!((publish(&primary, "alice", 1), publish(&primary, "bob", 2)), (200, 200));
+    handed_over(&[&primary, &backup], "second");
+    backup.served();
+    assert_eq!((publish(&backup, "alice", 1), publish(&backup, "bob", 2), publish(&backup, "sensor", 3)), (200, 200, 503));
+    let topics = backup.call(System::Monitor, "GET", "/api/v1/topics", None).unwrap().expect_status(200).json();
+    let slots = &topics["data"][0]["publisherSlots"];
+    let names: Vec<&str> = slots["systems"].as_array().expect("a list").iter().filter_map(|holder| holder["system"].as_str()).collect();
+    assert_eq!((slots["held"].as_u64(), names), (Some(2), vec!["alice", "bob"]), "{topics}");
 }
 
 #[test]
