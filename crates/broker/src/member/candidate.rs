@@ -106,7 +106,8 @@ impl Member {
         if self.forced {
             outputs.push(Output::Tell(Tell::Forced(epoch)));
         }
-        if !self.is_warm() {
+        // Before the first leader there were no messages.
+        if !self.is_warm() && self.wanted.epoch != Epoch::NONE {
             outputs.push(Output::Tell(Tell::Cold(epoch)));
         }
         self.wanted.epoch = epoch;

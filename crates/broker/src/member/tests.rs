@@ -399,6 +399,13 @@ fn who_has_restarted_leads_after_the_others_had_their_time_and_says_so() {
 }
 
 #[test]
+fn first_leader_of_a_pair_lacks_nothing() {
+    let mut first = Trial::new(Node::First, Mode::Majority, Record::NEW);
+    first.at(SILENCE_NS);
+    assert_eq!(tells(&first.voted()), []);
+}
+
+#[test]
 fn who_follows_another_leader_has_not_its_messages() {
     let mut first = leader();
     let fenced = first.renewed_by(Node::Second, 2);

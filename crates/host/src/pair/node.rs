@@ -308,7 +308,11 @@ impl PairThread {
             }
             Output::Protection(protection) => {
                 tracing::info!(?protection, "what the leader of the pair may count on");
-                self.protection = protection;
+                if std::mem::replace(&mut self.protection, protection) == Protection::Protected {
+                    tracing::warn!(
+                        "this node leads, and its Backup is not in sync any more: another crash would lose what only memory holds"
+                    );
+                }
                 self.leadership.protect(protection == Protection::Protected);
                 self.tell_shard(News::Protection(protection));
             }
