@@ -189,6 +189,8 @@ pub struct Member {
     wanted: Record,
     /// The highest epoch that another member has shown, or that this one may have led in before its restart.
     known_epoch: Epoch,
+    /// The epoch that this node had reserved at its start, and may have led in without its record saying so: it votes in no lower one.
+    maybe_led: Epoch,
     /// A restarted voter grants nothing until here: it may have promised something.
     silent_until: Instant,
     promise: Option<Promise>,
@@ -229,6 +231,7 @@ impl Member {
             wanted,
             // The reserved epoch may have been led in.
             known_epoch: record.epoch.max(record.reserved),
+            maybe_led: record.reserved,
             silent_until,
             promise: None,
             renewal: None,

@@ -399,6 +399,20 @@ fn who_has_restarted_leads_after_the_others_had_their_time_and_says_so() {
 }
 
 #[test]
+fn restarted_candidate_votes_in_no_epoch_below_one_that_it_may_have_led() {
+    let led = Record { epoch: Epoch(1), reserved: Epoch(5), standing: IN_SYNC, ..GRANTED };
+    let mut first = Trial::new(Node::First, Mode::Majority, led);
+    first.at(SILENCE_NS);
+    let mut refused = first.receive(Node::Second, request(4));
+    refused.extend(first.settle());
+    let told = sent(&refused).into_iter().find(|ballot| matches!(ballot, Ballot::Refused { .. }));
+    assert!(matches!(told, Some(Ballot::Refused { epoch, reason: BallotRefusal::Stale, .. }) if epoch >= Epoch(5)), "{refused:?}");
+    let mut voted = first.receive(Node::Second, request(8));
+    voted.extend(first.settle());
+    assert_eq!(votes(&voted).len(), 1, "{voted:?}");
+}
+
+#[test]
 fn first_leader_of_a_pair_lacks_nothing() {
     let mut first = Trial::new(Node::First, Mode::Majority, Record::NEW);
     first.at(SILENCE_NS);

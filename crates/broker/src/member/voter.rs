@@ -127,7 +127,7 @@ impl Member {
         if !self.config.is_by_majority() {
             return Some(Refusal::for_good(BallotRefusal::NoVotes));
         }
-        if epoch < self.wanted.epoch {
+        if epoch < self.wanted.epoch.max(self.maybe_led) {
             return Some(Refusal::for_good(BallotRefusal::Stale));
         }
         if let Some(refusal) = self.lease_objection(lease) {
@@ -206,7 +206,7 @@ impl Member {
         let campaign = self.campaign.as_ref().map_or(Epoch::NONE, |campaign| campaign.epoch);
         let retry_after = refusal.retry_at.map_or(Duration::ZERO, |at| at.since(self.now));
         let refused = Ballot::Refused {
-            epoch: self.wanted.epoch.max(campaign),
+            epoch: self.wanted.epoch.max(self.maybe_led).max(campaign),
             asked,
             reason: refusal.reason,
             retry_after_ns: u64::try_from(retry_after.as_nanos()).unwrap_or(u64::MAX),

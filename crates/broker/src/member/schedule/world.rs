@@ -185,6 +185,8 @@ impl World {
                 let leader = (node, self.nodes[node].run);
                 let before = *self.led.entry(epoch).or_insert(leader);
                 assert!(before == leader || self.by_name, "seed {}: epoch {epoch} is led twice", self.seed);
+                let highest = self.led.keys().next_back().copied();
+                assert!(highest == Some(epoch) || self.by_name, "seed {}: epoch {epoch} is led after {highest:?}", self.seed);
                 // A clone with a new disk is a node whose record is lost: what it lacks is outside the promise.
                 let log = if self.nodes.len() > 3 { u64::MAX } else { self.nodes[node].log };
                 assert_eq!(self.answered & !log, 0, "seed {}: node {node} leads epoch {epoch} without what was answered", self.seed);
