@@ -5,7 +5,7 @@ mod postgres;
 mod row;
 mod value;
 
-use rusqlite::{CachedStatement, Connection, params_from_iter};
+use rusqlite::{CachedStatement, Connection, ParamsFromIter, params_from_iter};
 
 pub use self::error::DatabaseError;
 pub(crate) use self::{
@@ -28,9 +28,7 @@ impl<'c> Database<'c> {
     /// Runs a statement without rows; gives the number of changed rows. What it changes is noted in the journal, if there is one.
     pub(crate) fn run<'p>(&self, sql: &str, parameters: impl Parameters<'p>, journal: Option<&Journal>) -> DatabaseResult<usize> {
         match self {
-            Self::Sqlite(connection) => {
-                with(connection, sql, journal, |statement| Ok(statement.execute(params_from_iter(parameters.values()))?))
-            }
+            Self::Sqlite(connection) => with(connection, sql, (journal, parameters), |statement, values| Ok(statement.execute(values)?)),
             Self::Postgres(session) => session.run(sql, parameters),
         }
     }
@@ -44,8 +42,8 @@ impl<'c> Database<'c> {
         read: impl FnOnce(&Row<'_>) -> DatabaseResult<T>,
     ) -> DatabaseResult<Option<T>> {
         match self {
-            Self::Sqlite(connection) => with(connection, sql, journal, |statement| {
-                let mut rows = statement.query(params_from_iter(parameters.values()))?;
+            Self::Sqlite(connection) => with(connection, sql, (journal, parameters), |statement, values| {
+                let mut rows = statement.query(values)?;
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }),
             Self::Postgres(session) => session.rows(sql, parameters)?.first().map(|row| read(&Row::Postgres(row))).transpose(),
@@ -61,8 +59,8 @@ impl<'c> Database<'c> {
         mut read: impl FnMut(&Row<'_>) -> DatabaseResult<T>,
     ) -> DatabaseResult<Vec<T>> {
         match self {
-            Self::Sqlite(connection) => with(connection, sql, journal, |statement| {
-                let mut rows = statement.query(params_from_iter(parameters.values()))?;
+            Self::Sqlite(connection) => with(connection, sql, (journal, parameters), |statement, values| {
+                let mut rows = statement.query(values)?;
                 let mut all = Vec::new();
                 while let Some(row) = rows.next()? {
                     all.push(read(&Row::Sqlite(row))?);
@@ -90,14 +88,19 @@ impl<'c> Database<'c> {
 }
 
 /// Runs a statement that is kept for the next time; what it does to the database is noted with the values that it was run with.
-fn with<'c, T>(
+fn with<'c, 'p, T>(
     connection: &'c Connection,
     sql: &str,
-    journal: Option<&Journal>,
-    run: impl FnOnce(&mut CachedStatement<'c>) -> DatabaseResult<T>,
+    (journal, parameters): (Option<&Journal>, impl Parameters<'p>),
+    run: impl FnOnce(&mut CachedStatement<'c>, ParamsFromIter<Vec<Value<'p>>>) -> DatabaseResult<T>,
 ) -> DatabaseResult<T> {
     let mut statement = connection.prepare_cached(sql)?;
-    let result = run(&mut statement)?;
+    let values: Vec<Value<'p>> = parameters.values().into_iter().collect();
+    // The text of a statement, by which another node repeats it, ends there; PostgreSQL does not take it either.
+    if !statement.readonly() && values.iter().any(Value::has_nul) {
+        return Err(DatabaseError::Nul);
+    }
+    let result = run(&mut statement, params_from_iter(values))?;
     if let Some(journal) = journal
         && !statement.readonly()
     {
@@ -163,6 +166,16 @@ mod tests {
         let text = String::from_utf8_lossy(&group.operations[0]).into_owned();
         assert!(text.contains("VALUES ('it''s', 1, NULL)") && text.contains("SET is_on = 0;"), "{text}");
         assert!(!text.contains("SELECT"), "{text}");
+    }
+
+    #[test]
+    fn text_with_a_nul_is_not_written() {
+        let connection = opened();
+        let database = Database::Sqlite(&connection);
+        let insert = |name: &str| database.row(INSERT, params![name, true, Some([0_u8; 32])], None, |row| row.get::<i64>(0));
+        assert!(matches!(insert("a\0b"), Err(DatabaseError::Nul)));
+        assert_eq!(insert("a").unwrap(), Some(1), "nothing was written, and bytes may be 0");
+        assert!(database.row("SELECT id FROM t WHERE name = ?1", ["a\0b"], None, |row| row.get::<i64>(0)).unwrap().is_none());
     }
 
     #[test]

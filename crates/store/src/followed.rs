@@ -33,6 +33,14 @@ pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Option<Followed>
     connection.query_row("SELECT epoch, number FROM followed", [], row).optional()
 }
 
+/// Has it say nothing, if it says anything: then nothing is written.
+pub(crate) fn forget(connection: &Connection) -> rusqlite::Result<()> {
+    if connection.table_exists(None, "followed")? && read(connection)?.is_some() {
+        write(connection, None)?;
+    }
+    Ok(())
+}
+
 /// Has it say this.
 pub(crate) fn write(connection: &Connection, followed: Option<Followed>) -> rusqlite::Result<()> {
     match followed {

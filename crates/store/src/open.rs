@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use crate::{
     Source, Store, WRITE_QUEUE_OPERATIONS_MAX,
     database::{Database, DatabaseError},
+    followed,
     following::{self, Following, Reporter},
     load,
     replica::Replica,
@@ -117,7 +118,10 @@ impl Opened {
 
 pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, OpenError> {
     let lock = take(directory)?;
-    let (connection, published) = load(&directory.join(DATABASE_FILE))?;
+    let file = directory.join(DATABASE_FILE);
+    let (connection, published) = load(&file)?;
+    // What this node writes is no leader's: it does not go on from where it had followed.
+    followed::forget(&connection).map_err(|error| OpenError::Database { file, error: error.to_string() })?;
     let leads = Arc::new(AtomicBool::new(true));
     start(directory, lock, leads, published, |queue, published, refusal| {
         Writer { connection, published, queue, refusal, outlet }.run();

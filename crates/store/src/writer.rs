@@ -1,6 +1,11 @@
 //! The one thread that writes: operations in savepoints, commits in groups.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bodkin_arrowhead::{snapshot::Snapshot, utc::UtcTime};
@@ -103,6 +108,12 @@ impl Writer {
     fn copy(&mut self, path: PathBuf) {
         let text = path.to_string_lossy();
         let result = self.connection.execute("VACUUM INTO ?1", [&*text]).map(|_| path.clone());
+        if result.is_err() {
+            // What there was no room for would keep the disk full.
+            for file in [&path, Path::new(&format!("{text}-journal"))] {
+                let _ = fs::remove_file(file);
+            }
+        }
         if let Some(outlet) = &mut self.outlet {
             outlet(Committed::Copy(result.map_err(|error| format!("the database could not be copied to {text}: {error}"))));
         }

@@ -36,6 +36,9 @@ pub enum DatabaseError {
         /// What was found, or why it could not be read.
         why: String,
     },
+    /// A text has the character U+0000.
+    #[error("a text has the character U+0000")]
+    Nul,
     /// A row that has to be there is not.
     #[error("a row that was found or made just now is not there")]
     NoRow,
@@ -60,14 +63,14 @@ impl DatabaseError {
                     | rusqlite::Error::IntegralValueOutOfRange(..)
             ),
             Self::Column { .. } => true,
-            Self::Postgres(_) | Self::Tls(_) | Self::NoHost(_) | Self::Slow(_) | Self::Lost | Self::NoRow => false,
+            Self::Postgres(_) | Self::Tls(_) | Self::NoHost(_) | Self::Slow(_) | Self::Lost | Self::NoRow | Self::Nul => false,
         }
     }
 
-    /// Whether PostgreSQL refused a statement for the values in it, so that others may go on.
+    /// Whether a statement was refused for the values in it, so that others may go on.
     pub(crate) fn is_of_values(&self) -> bool {
-        // Data exceptions (a text with a NUL), constraints, limits of the program (a key too long for its index).
-        matches!(self.state().and_then(|state| state.get(..2)), Some("22" | "23" | "54"))
+        // PostgreSQL's data exceptions (a text with a NUL), constraints, limits of the program (a key too long for its index).
+        matches!(self, Self::Nul) || matches!(self.state().and_then(|state| state.get(..2)), Some("22" | "23" | "54"))
     }
 
     /// The SQLSTATE that PostgreSQL gave.

@@ -18,6 +18,13 @@ pub(crate) enum Value<'p> {
     Bytes(Vec<u8>),
 }
 
+impl Value<'_> {
+    /// Whether it is a text with the character U+0000.
+    pub fn has_nul(&self) -> bool {
+        matches!(self, Self::Text(text) if text.contains('\0'))
+    }
+}
+
 /// The values of a statement, in the order of its parameters: an array, or `()` where it has none.
 pub(crate) trait Parameters<'p> {
     fn values(self) -> impl IntoIterator<Item = Value<'p>>;
