@@ -67,6 +67,13 @@ pub struct Change {
     pub operation: Arc<[u8]>,
 }
 
+impl Change {
+    /// Whether it goes to the Backup as it is, and not in a copy.
+    pub fn fits_a_frame(&self) -> bool {
+        self.operation.len() <= answers::OPERATION_BYTES_MAX
+    }
+}
+
 /// The Backup cannot follow on this connection: the reason. A new one begins with a new copy.
 #[derive(Debug)]
 pub struct TooFar(pub &'static str);

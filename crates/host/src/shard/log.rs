@@ -182,6 +182,8 @@ impl Shard {
             self.unsynced.end = self.unsynced.end.max(end);
             return self.answer_durable();
         };
+        // The log may lack what it was noted to have: twice is better than never.
+        self.unsynced.logged = Logged::default();
         let error = ArrowheadError::unavailable(format!(
             "The event was delivered, but is not on the disk: {error}. If it is published again, it is delivered again."
         ));

@@ -243,6 +243,9 @@ impl Shard {
     pub(super) fn send_changes(&mut self, changes: Vec<Change>) {
         let now = self.clock.broker();
         for change in changes {
+            if !change.fits_a_frame() {
+                return self.lose_backup("a record of the event log is larger than a frame");
+            }
             let Some(position) = self.broker.control(change.number) else {
                 return self.lose_backup("too much waits for its acknowledgement");
             };

@@ -9,7 +9,7 @@ use crate::pair::boot_time;
 /// Changes that wait for the end of a copy; beyond, the Backup is to begin anew.
 const TAIL_BYTES_MAX: usize = 64 << 20;
 /// Largest operation that fits a frame beside its fields.
-const OPERATION_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - 64;
+pub(super) const OPERATION_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - 64;
 
 /// A commit that is not answered.
 pub(super) struct Commit {
@@ -38,7 +38,7 @@ impl Primary {
 
     /// What of these goes to the Backup now; behind a copy under way they wait, and without a session nobody needs them.
     pub(super) fn in_order(&mut self, changes: Vec<Change>) -> Result<Vec<Change>, TooFar> {
-        let is_long = changes.iter().any(|change| change.operation.len() > OPERATION_BYTES_MAX);
+        let is_long = !changes.iter().all(Change::fits_a_frame);
         Ok(match &mut self.session {
             Session::None | Session::Wanted | Session::Asked => Vec::new(),
             _ if is_long => return Err(TooFar("a change is larger than a frame")),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Change;
+use super::{Change, answers::OPERATION_BYTES_MAX};
 
 /// Bytes of changes that are kept, and how many: what is sent at once to a Backup that has them to repeat.
 const BYTES_MAX: usize = 4 << 20;
@@ -18,8 +18,13 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Keeps a change, and lets the oldest go for it.
+    /// Keeps a change, and lets the oldest go for it. One that fits no frame is let go with all before it: who lacks it is given a copy.
     pub fn push(&mut self, change: &Change) {
+        if change.operation.len() > OPERATION_BYTES_MAX {
+            (self.bytes, self.gone) = (0, change.number);
+            self.changes.clear();
+            return;
+        }
         self.bytes += change.operation.len();
         self.changes.push_back(change.clone());
         while self.bytes > BYTES_MAX || self.changes.len() > CHANGES_MAX {
@@ -55,11 +60,18 @@ mod tests {
         [1, 2, 4].iter().for_each(|number| tail.push(&change(*number, 10)));
         assert_eq!(numbers(&tail, 0, 4), Some(vec![1, 2, 4]));
         assert_eq!((numbers(&tail, 2, 4), numbers(&tail, 4, 4), numbers(&tail, 5, 4)), (Some(vec![4]), Some(vec![]), None));
-        tail.push(&change(5, BYTES_MAX - 10));
-        assert_eq!((numbers(&tail, 1, 5), numbers(&tail, 2, 5)), (None, Some(vec![4, 5])));
-        (6..6 + CHANGES_MAX as u64).for_each(|number| tail.push(&change(number, 0)));
-        assert_eq!((numbers(&tail, 4, 6000), numbers(&tail, 5, 6000).map(|numbers| numbers.len())), (None, Some(CHANGES_MAX)));
-        tail.push(&change(9000, BYTES_MAX + 1));
-        assert_eq!(numbers(&tail, 9000, 9000), Some(vec![]), "one that is too large is let go at once");
+        let quarter = BYTES_MAX / 4 - 100;
+        (5..9).for_each(|number| tail.push(&change(number, quarter)));
+        assert_eq!(numbers(&tail, 1, 8), Some(vec![2, 4, 5, 6, 7, 8]));
+        tail.push(&change(9, 1000));
+        assert_eq!((numbers(&tail, 4, 9), numbers(&tail, 5, 9)), (None, Some(vec![6, 7, 8, 9])));
+        (10..10 + CHANGES_MAX as u64).for_each(|number| tail.push(&change(number, 0)));
+        assert_eq!((numbers(&tail, 8, 6000), numbers(&tail, 9, 6000).map(|numbers| numbers.len())), (None, Some(CHANGES_MAX)));
+        tail.push(&change(9000, OPERATION_BYTES_MAX + 1));
+        assert_eq!(
+            (numbers(&tail, 8999, 9000), numbers(&tail, 9000, 9000)),
+            (None, Some(vec![])),
+            "one that fits no frame is in a copy only"
+        );
     }
 }

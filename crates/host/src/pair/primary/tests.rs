@@ -11,11 +11,11 @@ use bodkin_store::{Opened, Store, event_log::NAMES_MAX, replication::Committed};
 use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
 
-use super::*;
+use super::{answers::OPERATION_BYTES_MAX, *};
 use crate::{
     config::HostConfig,
     pair::{
-        Leadership, Message,
+        Leadership, Message, PROTOCOL,
         links::{LOGGED_SINCE, RECORDS_SINCE},
     },
 };
@@ -294,6 +294,22 @@ fn who_does_not_lead_any_more_does_not_know() {
     scene.primary.authority();
     scene.primary.protected(Protection::Alone);
     assert!(scene.answered(early));
+}
+
+#[test]
+fn change_that_fits_no_frame_goes_to_the_backup_in_a_copy() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.write();
+    let long = Change { number: 2, operation: vec![0; OPERATION_BYTES_MAX + 1].into() };
+    (scene.primary.committed, scene.primary.is_fenced) = (2, false);
+    scene.primary.tail.push(&long);
+    let mut backup = scene.connect_speaking(PROTOCOL);
+    let epoch = Epoch(1);
+    scene.hear(&mut backup, &[Replication::Have { epoch, number: Some(1) }], |primary| primary.have.is_some()).unwrap();
+    scene.primary.parting = Parting::Known;
+    assert!(scene.primary.resume(Position(0), LOG_END, scene.now).is_none(), "it would be longer than a frame");
+    assert!(scene.primary.wants_copy(scene.now).is_some());
 }
 
 #[test]
