@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, atomic::Ordering::*},
 };
 
-use bodkin_broker::EventId;
+use bodkin_broker::{EventId, Incarnation, Numberer};
 
 use super::{
     LogId, Position, RecordName, Shared, Written,
@@ -102,12 +102,13 @@ impl EventLogReader {
     /// suspended. Then what followed its predecessor is given; some of that may have been heard, none is left out.
     pub fn behind(&self, topic: &str, id: EventId) -> io::Result<Option<Position>> {
         let stream = |id: EventId| (id.publisher, id.incarnation, id.topic);
+        let is_of_node = |incarnation: Incarnation| incarnation.numberer() == Numberer::Node;
         let mut is_run_met = false;
         for Stretch { first, until, .. } in self.stretches(self.end()) {
             let mut cursor = self.cursor(first);
             let (mut first_run, mut predecessor) = (None, None);
             while let Some(record) = cursor.read_before(until)? {
-                if record.origin.is_none() {
+                if record.origin.is_none() && is_of_node(record.id.incarnation) {
                     first_run.get_or_insert(record.id.incarnation);
                     is_run_met |= record.id.incarnation == id.incarnation;
                 }
@@ -118,8 +119,8 @@ impl EventLogReader {
                     }
                 }
             }
-            // The events of a run lie together, whatever the clock has done between and in the runs; those of other nodes lie anywhere.
-            let begins_here = is_run_met && first_run.is_some_and(|run| run != id.incarnation);
+            // The events of a run of this node lie together, whatever the clock has done between and in the runs; those of publishers and of other nodes lie anywhere.
+            let begins_here = is_of_node(id.incarnation) && is_run_met && first_run.is_some_and(|run| run != id.incarnation);
             if predecessor.is_some() || begins_here {
                 return Ok(predecessor);
             }

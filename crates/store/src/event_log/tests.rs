@@ -192,6 +192,27 @@ fn old_files_go_and_the_newest_stays() {
 }
 
 #[test]
+fn event_is_found_although_runs_of_other_publishers_lie_between() {
+    let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
+    let of_run = |run: u64, sequence| EventId { incarnation: Incarnation(run), ..id(sequence) };
+    for sequence in 1..1500 {
+        for run in [5, 9] {
+            bench.log.append(now_ns(), of_run(run, sequence), "T", &format!("{sequence:0>50}"), Instant::now());
+        }
+        if sequence % 100 == 99 {
+            bench.log.write(Instant::now());
+            bench.sync().1.unwrap();
+        }
+    }
+    assert!(bench.reader.state().segments > 3);
+    for sequence in 1..1400 {
+        for (run, behind) in [(5, 2 * sequence - 1), (9, 2 * sequence)] {
+            assert_eq!(bench.reader.behind("T", of_run(run, sequence)).unwrap(), Some(Position(behind)), "{run} {sequence}");
+        }
+    }
+}
+
+#[test]
 fn an_event_is_found_by_its_identity_and_by_its_time() {
     let mut bench = Bench::new(EventLogLimits { bytes_max: 1 << 20, ..LIMITS });
     let before = now_ns();
