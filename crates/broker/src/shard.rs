@@ -241,6 +241,7 @@ impl<R> Shard<R> {
             Input::Delivered { subscription, stream, through } => self.delivered(now, subscription, stream, through, outputs),
             Input::Emptied { stream, through } => self.emptied(stream, through, outputs),
             Input::Resumed { stream, from, to } => self.resume(now, stream, from, to),
+            Input::GivenUp { stream, sequence } => self.give_up(stream, sequence),
             Input::Authority(authority) => self.take_authority(now, authority),
             Input::Backup(standing) => self.backup_stands(standing, outputs),
         }

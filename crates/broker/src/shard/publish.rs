@@ -204,6 +204,15 @@ impl<R> Shard<R> {
         self.touch(index);
     }
 
+    /// Lets what is behind a refused event wait for it no more.
+    pub(super) fn give_up(&mut self, stream: StreamId, sequence: Sequence) {
+        let Some(index) = self.streams.index(stream) else { return };
+        let stream = self.streams.at_mut(index);
+        if stream.refused == sequence {
+            stream.refused = Sequence(0);
+        }
+    }
+
     /// Notes that an event has come again: behind a promotion, those up to it need not be held any more.
     fn resent(&mut self, index: u32, sequence: Sequence) {
         let stream = self.streams.at_mut(index);

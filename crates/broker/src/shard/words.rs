@@ -72,6 +72,13 @@ pub enum Input {
         /// The newest that it has published; in front of `from` if it keeps nothing.
         to: Sequence,
     },
+    /// A publisher does not send an event again that was refused: those behind it wait for it no more.
+    GivenUp {
+        /// Its stream; one that is closed is no error.
+        stream: StreamId,
+        /// Which event; one that nothing waits for is no error.
+        sequence: Sequence,
+    },
     /// The member has said until when this node leads; a time that has passed fences it. In another epoch than before required subscriptions that have a
     /// session are brought again what they have not acknowledged: clients are told of the epoch behind this, and in front of the next [work](super::Shard::next).
     Authority(Authority),

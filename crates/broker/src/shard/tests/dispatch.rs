@@ -257,6 +257,17 @@ fn behind_an_event_that_was_refused_none_is_taken_before_it_comes_again_or_is_gi
     assert_eq!(publish(&mut driven, 9), full(3, 8));
     driven.step(Input::Resumed { stream, from: Sequence(9), to: Sequence(9) });
     assert_eq!(publish(&mut driven, 9), Ok(()));
+    let waits = |taken| matches!(taken, Err(Refusal::Full { from: Sequence(10), .. }));
+    assert!(waits(publish(&mut driven, 10)));
+    driven.work();
+    driven.step(Input::Sent { subscription: key, bytes: 4 });
+    driven.work();
+    driven.delivered(key, stream, 9);
+    assert!(waits(publish(&mut driven, 11)));
+    driven.step(Input::GivenUp { stream, sequence: Sequence(9) });
+    assert!(waits(publish(&mut driven, 11)), "another one was given up");
+    driven.step(Input::GivenUp { stream, sequence: Sequence(10) });
+    assert_eq!(publish(&mut driven, 11), Ok(()));
 }
 
 #[test]
