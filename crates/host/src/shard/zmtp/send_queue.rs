@@ -58,6 +58,10 @@ impl SendQueues {
         (self.count > 0).then_some(ASK_PERIOD)
     }
 
+    fn have_room(&self, links: usize) -> bool {
+        self.count.saturating_add(links) <= UNDER_WAY_MAX
+    }
+
     fn push(&mut self, topic: TopicId, under_way: UnderWay) {
         let queue = self.of_topics.entry(topic).or_default();
         if queue.is_empty() {
@@ -125,10 +129,11 @@ impl Shard {
         if self.broker.receivers(event.topic).any(|receiver| link(receiver).is_none()) {
             return;
         }
+        // All of its links or none: with some, it would count as gone when these have sent it.
+        if !queues.have_room(self.broker.receivers(event.topic).count()) {
+            return;
+        }
         for link in self.broker.receivers(event.topic).filter_map(link) {
-            if queues.count >= UNDER_WAY_MAX {
-                return;
-            }
             queues.push(event.topic, UnderWay { link, end: None, stream, sequence: event.sequence });
         }
     }
@@ -174,6 +179,12 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         false
+    }
+
+    #[test]
+    fn event_is_tracked_for_all_of_its_links_or_for_none() {
+        let queues = SendQueues { count: UNDER_WAY_MAX - 3, ..SendQueues::default() };
+        assert!(queues.have_room(3) && !queues.have_room(4));
     }
 
     #[test]
