@@ -118,7 +118,9 @@ mod tests {
     #[test]
     fn a_thread_that_sleeps_is_switched_from() {
         let before = Switches::of(Pid::this()).unwrap();
-        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(100)));
-        assert!(Switches::of(Pid::this()).unwrap().since(before).switches >= 20);
+        // A sleep that is over before the thread gives its processor up is no switch: on a busy machine some are.
+        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
+        let switches = Switches::of(Pid::this()).unwrap().since(before).switches;
+        assert!(switches >= 10, "{switches} of 20");
     }
 }
