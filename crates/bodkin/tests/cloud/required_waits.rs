@@ -47,6 +47,29 @@ fn fill(sensor: &mut Link) -> u64 {
 }
 
 #[test]
+fn publisher_goes_on_behind_an_event_that_was_refused_for_room_and_then_for_good() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = cloud(data.path(), "", "");
+    let (mut alarm, mut sensor) = (dealer(&cloud, "alarm"), dealer(&cloud, "sensor"));
+    subscribe(&mut alarm, "hot", Some(Duration::from_secs(86_000)));
+    hear(&mut alarm, |command| assert!(matches!(command, ClientFrame::Subscribed { .. })));
+    let accepted = fill(&mut sensor);
+    // It comes again on another connection, and too late to be believed.
+    drop(sensor);
+    let mut sensor = dealer(&cloud, "sensor");
+    publish(&mut sensor, "hot", b"1", &EventHeader { created_utc_ns: 1, ..header(accepted + 1) });
+    assert_eq!(refused(&mut sensor).0, RefusalReason::Header);
+    for _ in 0..accepted {
+        let (_, _, EventHeader { publisher, incarnation, sequence: through, .. }) = heard(&mut alarm);
+        say(&mut alarm, &ClientFrame::Delivered { epoch: Epoch::NONE, publisher, incarnation, through, topic: "hot" });
+    }
+    assert!(eventually(|| waits_for(&cloud) == Value::Null), "{}", waits_for(&cloud));
+    publish(&mut sensor, "hot", b"1", &header(accepted + 2));
+    let (_, _, next) = heard(&mut alarm);
+    assert_eq!(next.sequence, Sequence(accepted + 2));
+}
+
+#[test]
 fn subscriber_that_holds_up_a_topic_is_reported() {
     let data = tempfile::tempdir().expect("a directory");
     let cloud = cloud(data.path(), "", "");

@@ -63,6 +63,7 @@ impl Shard {
                 Ok(Published::Kept { .. }) => {}
                 Ok(Published::AtOnce(None) | Published::Known) => self.tell_fleet(message, FleetTold::Covered),
                 Err(refusal @ (NotTaken::Rules(_) | NotTaken::TooLarge(_) | NotTaken::Header(_))) => {
+                    self.give_fleet_event_up(event, message);
                     self.tell_fleet(message, |sequence| FleetTold::Refused(sequence, refusal.told()));
                 }
                 Err(refusal) => {
@@ -76,6 +77,13 @@ impl Shard {
             }
         }
         self.tell(FleetTold::HandedOver);
+    }
+
+    fn give_fleet_event_up(&mut self, event: &FleetEvent, FleetMessage { incarnation, sequence }: FleetMessage) {
+        let publisher = PublisherId(event.source.0.unsigned_abs());
+        if let Some(topic) = self.broker.topic_id(&self.scratch.event_type) {
+            self.give_up(EventId { publisher, incarnation, topic, sequence });
+        }
     }
 
     fn take_fleet_event(&mut self, event: &FleetEvent, message: FleetMessage) -> Result<Published, NotTaken> {

@@ -14,7 +14,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Epoch, EventId, Input, Instant, LeaderPermit, Refusal, Sequence, ShardError, StreamIdentity, SubscriptionKey, TopicId,
+    Accepted, Epoch, EventId, Instant, LeaderPermit, Refusal, ShardError, StreamIdentity, SubscriptionKey, TopicId,
     graph::{
         SupplierId,
         machine::{Action, EventSlot, JobId, Record},
@@ -313,11 +313,7 @@ impl Shard {
         if let Err(NotTaken::Broker(Refusal::Full { .. })) = accepted {
             // It does not come again: those behind it are not to wait for it, and whoever hears the topic lacks it.
             self.broker.tell_lost(name.topic, 1, &mut self.outputs);
-            let EventId { publisher, incarnation, topic, sequence } = name;
-            if let Some(stream) = self.broker.stream(&StreamIdentity { topic, publisher, incarnation }) {
-                let given_up = Input::Resumed { stream, from: Sequence(sequence.0 + 1), to: sequence };
-                self.broker.step(self.clock.broker(), given_up, &mut self.outputs);
-            }
+            self.give_up(name);
         }
         accepted
     }

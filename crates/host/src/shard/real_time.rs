@@ -10,8 +10,8 @@ use std::{
 
 use bodkin_arrowhead::{caller::Authorized, error::ArrowheadError, publication::Publication};
 use bodkin_broker::{
-    Accepted, EventId, LeaderPermit, NextRefusal, OfferedEvent, PublisherId, ShardError, ShedReason, SlotId, StreamId, StreamIdentity,
-    Terms, TopicId, Work,
+    Accepted, EventId, Input, LeaderPermit, NextRefusal, OfferedEvent, PublisherId, ShardError, ShedReason, SlotId, StreamId,
+    StreamIdentity, Terms, TopicId, Work,
     timing::{Nanos, Wish},
     topic::Coverage,
 };
@@ -214,6 +214,13 @@ impl Shard {
         let excess_ns = u64::try_from(way.as_nanos()).unwrap_or(u64::MAX).saturating_sub(terms.created_before_ns);
         if excess_ns > 0 {
             stalls.publisher_is_far(excess_ns);
+        }
+    }
+
+    /// Notes that an event which was refused will not come again: later events of its stream do not wait for it.
+    pub(super) fn give_up(&mut self, EventId { publisher, incarnation, topic, sequence }: EventId) {
+        if let Some(stream) = self.broker.stream(&StreamIdentity { topic, publisher, incarnation }) {
+            self.broker.step(self.clock.broker(), Input::GivenUp { stream, sequence }, &mut self.outputs);
         }
     }
 

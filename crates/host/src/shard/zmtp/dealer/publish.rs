@@ -5,14 +5,13 @@ use std::time::Duration;
 use bodkin_arrowhead::{
     caller::Authorized,
     error::ArrowheadError,
-    name::EventType,
     publication::{Created, Publication},
     record::SystemId,
     snapshot::Snapshot,
     utc::UtcTime,
 };
 use bodkin_broker::{
-    Accepted, Incarnation, Input, Instant, LeaderPermit, PublisherId, Refusal, Sequence, StreamId, StreamIdentity, Terms, TopicId,
+    Accepted, EventId, Incarnation, Input, Instant, LeaderPermit, PublisherId, Refusal, Sequence, StreamId, StreamIdentity, Terms, TopicId,
     wire::{ClientFrame, EventHeader, RefusalReason},
 };
 use bodkin_store::event_log::Position;
@@ -132,23 +131,20 @@ impl Shard {
             Ok(Published::AtOnce(_) | Published::Kept { .. } | Published::Known) => {}
             Err(refusal) => {
                 self.refuse_event(slot, topic, header.sequence, &refusal);
-                self.give_event_up(slot, topic, &header, &refusal);
+                self.give_refused_up(slot, topic, &header, &refusal);
             }
         }
         Ok(())
     }
 
-    /// Has the broker wait no more for an event that its publisher gives up: it was refused before because there was no room, and is refused for good now.
-    fn give_event_up(&mut self, slot: usize, topic: &str, header: &EventHeader, refusal: &NotTaken) {
-        let passes = matches!(refusal.reason().0, RefusalReason::Full | RefusalReason::NotLeading | RefusalReason::Epoch);
-        let known = EventType::parse(topic).ok().and_then(|event_type| self.broker.topic_id(event_type.as_str()));
-        let Some(topic) = known.filter(|_| !passes) else { return };
-        let link = self.dealer_key(slot);
-        let stream = self.endpoint.runs.stream_of(topic, header.incarnation, link).and_then(|stream| self.broker.stream(&stream));
-        if let Some(stream) = stream {
-            let given_up = Input::GivenUp { stream, sequence: header.sequence };
-            self.broker.step(self.clock.broker(), given_up, &mut self.outputs);
+    /// Gives up an event that is refused for good: its publisher does so, too.
+    fn give_refused_up(&mut self, slot: usize, topic: &str, header: &EventHeader, refusal: &NotTaken) {
+        if matches!(refusal.reason().0, RefusalReason::Full | RefusalReason::NotLeading | RefusalReason::Epoch) {
+            return;
         }
+        let (Some(publisher), Some(topic)) = (self.publisher_of(slot), self.topic_spelled(topic)) else { return };
+        let EventHeader { incarnation, sequence, .. } = *header;
+        self.give_up(EventId { publisher, incarnation, topic, sequence });
     }
 
     fn try_dealer_event(&mut self, slot: usize, texts: EventTexts<'_>, header: EventHeader) -> Result<Published, NotTaken> {

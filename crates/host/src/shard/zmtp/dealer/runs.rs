@@ -162,13 +162,6 @@ impl Runs {
         self.of(stream).map(|run| run.link)
     }
 
-    /// The stream that a link numbers on a topic in a run.
-    pub fn stream_of(&self, topic: TopicId, incarnation: Incarnation, link: LinkKey) -> Option<StreamIdentity> {
-        let runs = self.rows.get(usize::try_from(topic.0).ok()?)?;
-        let run = runs.iter().find(|run| (run.incarnation, run.link) == (incarnation, link))?;
-        Some(StreamIdentity { topic, publisher: run.publisher, incarnation })
-    }
-
     fn of(&self, stream: StreamIdentity) -> Option<&Run> {
         self.latest(stream.topic, stream.publisher).filter(|run| run.incarnation == stream.incarnation)
     }
@@ -217,15 +210,6 @@ mod tests {
         assert_eq!((runs.place(run(6), Sequence(1)), runs.admit(run(5))), (Place::New, Err(LaterRun(Incarnation(6)))));
         runs.cover(run(5), Sequence(9));
         assert_eq!(runs.next_untold(), None, "an earlier run is told nothing");
-    }
-
-    #[test]
-    fn stream_of_a_link_is_found() {
-        let mut runs = Runs::default();
-        runs.heard(run(5), LINK);
-        assert_eq!(runs.stream_of(TopicId(1), Incarnation(5), LINK), Some(run(5)));
-        assert_eq!(runs.stream_of(TopicId(1), Incarnation(5), LinkKey { slot: 4, ..LINK }), None);
-        assert_eq!((runs.stream_of(TopicId(1), Incarnation(4), LINK), runs.stream_of(TopicId(7), Incarnation(5), LINK)), (None, None));
     }
 
     #[test]
