@@ -235,7 +235,7 @@ impl Server {
             let _ = tokio::task::spawn_blocking(|| node_events.stop()).await;
         }
         let (audit, store) = (self.audit, &self.opened.store);
-        // Who has handed the lead over may write to the database no more.
+        // After a hand-over the database belongs to the next leader.
         let leads = self.leading.is_some() && self.monitor.pair.as_ref().is_none_or(|pair| pair.leadership().leads());
         if let Some(leading) = self.leading {
             leading.end().await;

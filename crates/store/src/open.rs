@@ -120,7 +120,7 @@ pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, O
     let lock = take(directory)?;
     let file = directory.join(DATABASE_FILE);
     let (connection, published) = load(&file)?;
-    // What this node writes is no leader's: it does not go on from where it had followed.
+    // From here on this node writes changes of its own, so it cannot continue behind a former leader.
     followed::forget(&connection).map_err(|error| OpenError::Database { file, error: error.to_string() })?;
     let leads = Arc::new(AtomicBool::new(true));
     start(directory, lock, leads, published, |queue, published, refusal| {

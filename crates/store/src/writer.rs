@@ -109,7 +109,7 @@ impl Writer {
         let text = path.to_string_lossy();
         let result = self.connection.execute("VACUUM INTO ?1", [&*text]).map(|_| path.clone());
         if result.is_err() {
-            // What there was no room for would keep the disk full.
+            // A partial copy would keep the disk full. It may not exist.
             for file in [&path, Path::new(&format!("{text}-journal"))] {
                 let _ = fs::remove_file(file);
             }

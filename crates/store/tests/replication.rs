@@ -35,7 +35,7 @@ fn copy_that_fails_leaves_no_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let (opened, copies) = leader(directory.path());
     let path = directory.path().join("copy-1");
-    // What an attempt before has left is in the way.
+    // A file that an earlier attempt has left.
     fs::write(&path, "half a copy").expect("written");
     opened.store.copy_to(path.clone()).expect("ordered");
     assert!(copies.recv().expect("told").is_err());

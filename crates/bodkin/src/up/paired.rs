@@ -22,7 +22,7 @@ const FOLLOWS: &str = "follows: another node of the pair leads";
 
 /// Pause in front of another attempt to serve.
 const LEAD_AGAIN: Duration = Duration::from_millis(100);
-/// That the database takes no change is logged so often.
+/// Pause between two log lines that the database takes no change.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Runs until SIGTERM or SIGINT; gives the exit code.
@@ -139,7 +139,7 @@ async fn duties(
         let promoted = Instant::now();
         let leadership = pair.handle().leadership().clone();
         tokio::select! {
-            led = lead(async || server.lead().await, &leadership) => match led {
+            led = lead(server, &leadership) => match led {
                 Ok(()) => {
                     manager.status(SERVES);
                     tell_ready(server, config, promoted, json_output);
@@ -154,11 +154,11 @@ async fn duties(
 
 /// Has the local cloud serve everything. A node that is fenced meanwhile cannot, and tries again: it may lead in another epoch. So does one whose database takes no
 /// change: it serves real-time events meanwhile, and may be the only one that has them.
-async fn lead(mut serve: impl AsyncFnMut() -> Result<(), StartError>, leadership: &Leadership) -> Result<(), StartError> {
+async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartError> {
     let mut told: Option<Instant> = None;
     loop {
         let epoch = leadership.epoch();
-        match serve().await {
+        match server.lead().await {
             Err(error) if !leadership.leads() || leadership.epoch() != epoch => {
                 tracing::warn!(%error, "this node began to serve and was fenced");
             }

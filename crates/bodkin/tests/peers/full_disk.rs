@@ -67,7 +67,7 @@ fn standby_with_a_full_disk_takes_over_and_serves_everything_when_there_is_room(
     }
     let pair = Pair::with("", TOPIC);
     let disk = Disk::mount(pair.database("backup").parent().expect("a directory").to_owned());
-    let (pair, _witness, mut backup, primary) = pair.begin();
+    let (_pair, _witness, mut backup, primary) = pair.begin();
     assert_eq!(register(&primary, "sensor"), Some(201));
     disk.fill();
     primary.signal(Signal::SIGKILL);
@@ -76,9 +76,9 @@ fn standby_with_a_full_disk_takes_over_and_serves_everything_when_there_is_room(
     thread::sleep(Duration::from_secs(2));
     assert_eq!(publish(&backup), Some(200), "{}", backup.said());
     assert!(backup.said().contains("its database takes no change"), "{}", backup.said());
+    assert_eq!(backup.gauge("bodkin_database_suspended"), 1);
     assert_ne!(register(&backup, "late"), Some(201), "{}", backup.said());
     disk.make_room();
     backup.served();
     assert_eq!(register(&backup, "late"), Some(201), "{}", backup.said());
-    drop((backup, pair));
 }

@@ -99,8 +99,8 @@ impl Member {
         }
     }
 
-    /// Stops so that the other candidate may lead, which has everything. Voters keep their promises until these run out, and this node votes for nobody before its
-    /// lease has: its shards are told, and act until then if they hear of it late.
+    /// Stops so that the other candidate may lead, which has everything. Voters keep their promises until these expire. This node does not vote before its
+    /// own lease has expired, because its shards may receive the news late and act until then.
     pub(super) fn hand_over(&mut self, outputs: &mut Vec<Output>) {
         let may_be_led = self.config.is_by_majority();
         let Some(lead) = self.lead.take_if(|lead| may_be_led && lead.protection == Protection::Protected) else { return };

@@ -204,7 +204,7 @@ impl<R> Shard<R> {
         self.touch(index);
     }
 
-    /// Lets what is behind a refused event wait for it no more.
+    /// Stops later events from waiting for a refused one.
     pub(super) fn give_up(&mut self, stream: StreamId, sequence: Sequence) {
         let Some(index) = self.streams.index(stream) else { return };
         let stream = self.streams.at_mut(index);

@@ -72,7 +72,7 @@ pub enum Input {
         /// The newest that it has published; in front of `from` if it keeps nothing.
         to: Sequence,
     },
-    /// A publisher does not send an event again that was refused: those behind it wait for it no more.
+    /// A publisher will not resend a refused event: later events of the stream do not wait for it.
     GivenUp {
         /// Its stream; one that is closed is no error.
         stream: StreamId,

@@ -351,7 +351,7 @@ impl Work {
                 self.backup.saved(self.saved.through());
             }
             Report::Failed { session, why } if session == self.session => {
-                // Events are here as before, and this node may lead with them: only the change is missing, and nobody was told that it is here.
+                // The replicas stay valid, and this node may lead with them: only the change is missing, and it was not acknowledged.
                 self.needs_copy = true;
                 self.refuse(&why);
             }
@@ -377,7 +377,7 @@ impl Work {
     fn acknowledge(&mut self) {
         let epoch = self.epoch;
         let Some(link) = &mut self.link else { return };
-        // Who is about to lead acknowledges nothing any more; what was taken on an earlier connection counts for nothing on this one.
+        // A node that is about to lead acknowledges nothing. Replicas of an earlier connection do not count on this one.
         if !self.gives
             && self.copy != Copy::Missing
             && let Some(position) = self.backup.acknowledgement()

@@ -43,7 +43,7 @@ use crate::{
 pub(super) struct Lead {
     pub parts: Parts,
     pub control: Arc<Control>,
-    /// The shard has the graphs: a beginning that fails behind that leaves them as they are.
+    /// Set when the shard has the graphs. A later attempt to lead does not deploy them again.
     pub graphs: OnceCell<()>,
 }
 

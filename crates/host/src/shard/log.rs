@@ -57,7 +57,7 @@ impl Unsynced {
         batch::push(record, &mut self.batches.back_mut().expect("there is one").1);
     }
 
-    /// Everything in front of this place is safe, of what is safe as far as the Backup was sent it: it does not have what waits here.
+    /// Limits `safe` to the records that the Backup was sent: it does not have a batch that still waits here.
     fn sent_through(&self, safe: Position) -> Position {
         self.batches.front().map_or(safe, |(first, _)| safe.min(*first))
     }
