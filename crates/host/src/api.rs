@@ -256,7 +256,10 @@ fn list(data: &[impl Serialize], count: u64) -> Answer {
     Answer::json(200, &List { count, data })
 }
 
-/// A change that the database did not take.
+/// A change that breaks a rule, or that the database did not take.
 fn not_stored(error: &StoreError) -> Answer {
-    Answer::problem(503, &error.to_string())
+    match error {
+        StoreError::Refused(error) => Answer::problem(400, &error.error_message),
+        StoreError::Unavailable(message) => Answer::problem(503, message),
+    }
 }

@@ -353,6 +353,7 @@ fn a_topic_is_declared_and_removed_while_the_cloud_runs_and_outlives_it() {
         (declaration("hot", 50), 409, "the topic is declared already"),
         (declaration("cold", 1), 409, "It would be admitted with deadline_ms = 2"),
         (json!({"event_type": "cold", "period": 1}), 400, "period needs its unit"),
+        (declaration("co\0ld", 50), 400, "a text has the character U+0000"),
     ] {
         let refused = cloud.post("/api/v1/topics", &body).expect_status(status);
         assert!(refused.text().contains(words), "{}", refused.text());
@@ -369,6 +370,7 @@ fn a_topic_is_declared_and_removed_while_the_cloud_runs_and_outlives_it() {
     assert!(refused["reasons"][0].as_str().is_some_and(|reason| reason.starts_with("a dispatch has")), "{refused}");
     cloud.delete("/api/v1/topics?event_type=hot").expect_status(200);
     cloud.delete("/api/v1/topics?event_type=hot").expect_status(404);
+    cloud.delete("/api/v1/topics?event_type=h%00t").expect_status(400);
     let audited = cloud.get("/api/v1/audit?kind=change").expect_status(200).text();
     assert!(audited.contains("DELETE") && audited.contains("/api/v1/topics"), "{audited}");
     assert_eq!(cloud.get("/api/v1/topics").expect_status(200).json()["count"], 1);
