@@ -37,8 +37,8 @@ use self::{
     webhook::Webhook,
 };
 use crate::{
-    destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, replay::source, security::Security,
-    trace::Traces,
+    destination::Destinations, gatekeeper::Gatekeeper, inbox::Inbox, monitor::EventCounts, pair::Leadership, replay::source,
+    security::Security, trace::Traces,
 };
 
 /// Events on their way to the subscription's task. The broker accounts for their bytes and offers no more than the
@@ -79,9 +79,16 @@ pub struct PushContext {
     pub started: Instant,
     /// Where spans of traces go; `None`: nowhere.
     pub traces: Option<Arc<Traces>>,
+    /// Whether this node of a pair leads; `None` of a cloud by itself.
+    pub leadership: Option<Arc<Leadership>>,
 }
 
 impl PushContext {
+    /// Whether this node may deliver at this instant. Once its lease is over, another node of the pair may deliver the same events.
+    pub fn leads(&self) -> bool {
+        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
+    }
+
     /// Whether a subscriber may still be sent an event that was found for it: rules may have changed while it waited. What
     /// else a subscription asks for cannot, for a changed one has another task.
     pub fn may_be_sent(&self, subscription: &Subscription, event: &PushEvent) -> bool {

@@ -29,6 +29,9 @@ use crate::{control::now, inbox::Message};
 /// How long an event log that cannot be read, or a database that takes no dead letter, is left alone.
 const REPAIR_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a node of a pair whose lease is over waits before it asks again whether it leads.
+const LEASE_WAIT: Duration = Duration::from_millis(50);
+
 /// What the shard has for a task.
 #[derive(Debug)]
 pub enum Queued {
@@ -242,6 +245,10 @@ impl Pusher {
         loop {
             if !self.heed_pause(head).await? {
                 return Some(());
+            }
+            if !self.context.leads() {
+                self.wait(Some(LEASE_WAIT)).await?;
+                continue;
             }
             // Asked in front of every attempt: an event may wait for days.
             if !self.context.may_be_sent(&self.seat.subscription, &head.event) {

@@ -150,6 +150,7 @@ impl Parts {
             deliveries: Arc::default(),
             started: Instant::now(),
             traces: traces.clone(),
+            leadership: config.pair.as_ref().map(|pair| pair.leadership().clone()),
         };
         let graphs = Deployer::new(
             &config.graphs,

@@ -311,10 +311,14 @@ impl Connection {
         matches!(self.phase, Phase::Stream { .. }) && !self.is_behind_answers
     }
 
+    /// Whether it has become an event stream.
+    pub fn is_event_stream(&self) -> bool {
+        matches!(self.phase, Phase::Replay | Phase::Stream { .. })
+    }
+
     /// Whether nothing was sent for so long that the listener should hear that we are still here.
     pub fn wants_heartbeat(&self, now: Instant, period: Duration) -> bool {
-        let is_stream = matches!(self.phase, Phase::Replay | Phase::Stream { .. });
-        is_stream && self.is_written() && now.saturating_duration_since(self.sent) >= period
+        self.is_event_stream() && self.is_written() && now.saturating_duration_since(self.sent) >= period
     }
 
     /// Writes as much as the socket takes; gives the queued bytes that are thereby released.

@@ -18,6 +18,9 @@ impl Shard {
         self.close_disbelieved();
         self.close_unpermitted(snapshot);
         self.end_silent_streams();
+        if !self.leads() {
+            self.close_event_streams();
+        }
         self.look_after_waits();
         self.look_over_graphs();
         self.count_work();
@@ -58,6 +61,15 @@ impl Shard {
             security::tell_refused(&self.connections[slot].peer, &error);
             self.close(slot);
         }
+    }
+
+    /// Closes the event streams of a node whose lease is over: it has no events for them, and their listeners look for the next leader.
+    fn close_event_streams(&mut self) {
+        let streams: Vec<usize> = self.connections.iter().filter(|(_, stream)| stream.is_event_stream()).map(|(slot, _)| slot).collect();
+        if !streams.is_empty() {
+            tracing::warn!(streams = streams.len(), "event streams are closed: this node of the pair leads no more");
+        }
+        streams.into_iter().for_each(|slot| self.close(slot));
     }
 
     /// Closes, in secure mode, streams whose consumer was permitted to hear somebody and is not any more: its rules were removed.

@@ -12,6 +12,7 @@ use crate::support::cloud::System;
 use crate::support::patience::eventually;
 use crate::support::ports::held_port;
 use crate::support::push::{Manner, PushSubscriber};
+use crate::support::sse::EventStream;
 
 const KEYS: &str = "durable_event_types = [\"kept\"]\npush_backoff_min_ms = 1\npush_backoff_max_ms = 20\npush_attempts_max = 1\n";
 /// The same event type as a topic, whose events go another way into the event log.
@@ -120,6 +121,27 @@ fn callback_receives_each_answered_event(tables: &str) {
     }
     let calls = listener.count();
     assert!(calls <= 80, "{calls} calls for 40 events: what was delivered before the last checkpoint does not come again");
+}
+
+#[test]
+fn leader_whose_lease_is_over_calls_nobody_and_closes_its_event_streams() {
+    let (_pair, witness, backup, primary) = Pair::protected_with(KEYS, "");
+    let port = held_port();
+    subscribe(&primary, port);
+    let target = "/eventhandler/subscription?eventtype=kept";
+    let stream = EventStream::open_on(primary.connect(System::EventHandler).expect("a connection"), target, &[]);
+    publish(&primary, 0..3);
+    stream.wait_for(3);
+    let others = |signal| [&witness, &backup].iter().for_each(|node| node.signal(signal));
+    others(Signal::SIGSTOP);
+    let ready = || primary.call(System::Monitor, "GET", "/readyz", None).map(|answer| answer.status);
+    assert!(eventually(|| ready().is_ok_and(|status| status == 503)), "{}", primary.said());
+    let listener = PushSubscriber::listen_at(port, Manner::Answers);
+    stream.until_end();
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(listener.count(), 0, "another node may have taken over, and calls it");
+    others(Signal::SIGCONT);
+    assert!(eventually(|| received(&listener) == [0, 1, 2]), "{:?}: {} {}", received(&listener), primary.said(), backup.said());
 }
 
 #[test]

@@ -71,6 +71,7 @@ impl Scene {
             started: Instant::now(),
             gatekeeper: None,
             traces: None,
+            leadership: None,
         };
         let context = ShardContext {
             crossing: None,
