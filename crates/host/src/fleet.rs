@@ -52,6 +52,7 @@ pub(crate) use self::{
 use crate::{
     inbox::Inbox,
     nats::{LineThread, Stop},
+    pair::Leadership,
     realtime::stand_behind,
     topics::RealTimeTopics,
 };
@@ -125,7 +126,7 @@ pub(crate) fn begin_lanes(purpose: Purpose, config: &FleetConfig, data: &Path, l
 }
 
 impl Fleet {
-    /// Begins to forward. What is published as `own` has come from the fleet, and does not go back there.
+    /// Begins to forward. What is published as `own` has come from the fleet, and does not go back there. A node of a pair forwards while its `leadership` lasts.
     ///
     /// # Errors
     /// A lane's file cannot be read, or no thread be made.
@@ -136,10 +137,11 @@ impl Fleet {
         topics: Arc<RealTimeTopics>,
         state: Arc<FleetState>,
         own: SystemId,
+        leadership: Option<Arc<Leadership>>,
     ) -> io::Result<Self> {
         let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
         let selection = Selection::Chosen(Chosen::new(named, topics, own));
-        Self::start_for(Purpose::Fleet, config, data, log, selection, state)
+        Self::start_for(Purpose::Fleet, config, data, log, selection, state, leadership)
     }
 
     /// Begins to hand what is accepted here on to the other nodes of this cloud.
@@ -152,7 +154,7 @@ impl Fleet {
         log: &EventLogReader,
         state: Arc<FleetState>,
     ) -> io::Result<Self> {
-        Self::start_for(Purpose::Nodes, config, data, log, Selection::Accepted, state)
+        Self::start_for(Purpose::Nodes, config, data, log, Selection::Accepted, state, None)
     }
 
     fn start_for(
@@ -162,6 +164,7 @@ impl Fleet {
         log: &EventLogReader,
         selection: Selection,
         state: Arc<FleetState>,
+        leadership: Option<Arc<Leadership>>,
     ) -> io::Result<Self> {
         let checkpoints = begin_lanes(purpose, &config, data, log)?;
         let window = config.batch_bytes_max * WINDOW_BATCHES;
@@ -170,7 +173,7 @@ impl Fleet {
         let paths = config.lanes.iter().map(|lane| checkpoint::path_of(&directory, &lane.name)).collect();
         let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");
         let follower = Follower::new(log.clone(), from, selection);
-        let carrier = Carrier::new(purpose, config, follower, lanes, paths, state)?;
+        let carrier = Carrier::new(purpose, config, follower, lanes, paths, state, leadership)?;
         let bell = carrier.bell();
         let run = move |stop: Stop| {
             // Nobody waits for a fleet; whoever publishes and hears goes first.

@@ -6,6 +6,7 @@ pub mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bodkin_bench::link::Link;
 use bodkin_nats::forwarder::lane_subject;
@@ -290,41 +291,89 @@ fn servers_without_room_are_told_and_what_waits_goes_on_when_they_have_some() {
     has(&cluster, &cloud, "events", ((0..301).collect(), 0));
 }
 
+/// A pair beside three servers of a stream.
+struct Edge {
+    cluster: Cluster,
+    links: Vec<Link>,
+    witness: Node,
+    backup: Node,
+    primary: Node,
+    _pair: Pair,
+    _place: TempDir,
+}
+
+impl Edge {
+    /// With the primary in the lead, 50 of whose events are in the stream.
+    fn start(program: &Path) -> Self {
+        let place = TempDir::new().expect("a temporary directory");
+        let cluster = Cluster::start(program, 1 << 30);
+        let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
+        let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
+        let tables = table_with(place.path(), "edge", &ports, "");
+        let (pair, witness, backup, primary) = Pair::protected_with("durable_event_types = [\"heat\"]\n", &tables);
+        let register = system("recorder", 1);
+        primary
+            .call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&register))
+            .expect("an answer")
+            .expect_status(201);
+        // Others' events are in the leader's log alone, so that the same event is elsewhere in the other one.
+        publish_at(&primary, "other", 0..7);
+        publish_at(&primary, "heat", 0..50);
+        let edge = Self { cluster, links, witness, backup, primary, _pair: pair, _place: place };
+        edge.has(&edge.primary, 50);
+        edge
+    }
+
+    /// Waits until the stream has so many events.
+    #[track_caller]
+    fn has(&self, leader: &Node, events: u64) {
+        let expected = Some(((0..events).collect(), 0));
+        assert!(
+            eventually(|| in_stream(&self.cluster, "events") == expected),
+            "{:?}: {}",
+            in_stream(&self.cluster, "events"),
+            leader.said()
+        );
+    }
+}
+
+fn publish_at(node: &Node, event_type: &str, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let event = event(event_type, system("recorder", 1), &number.to_string());
+        node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&event)).expect("an answer").expect_status(200);
+    }
+}
+
 #[test]
 #[ignore = "peer: ./x test --all"]
 fn the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has() {
-    let name = "the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has";
-    let Some(program) = program(name) else { return };
-    let place = TempDir::new().expect("a temporary directory");
-    let cluster = Cluster::start(&program, 1 << 30);
-    let links: Vec<Link> = (0..3).map(|at| Link::to(cluster.address(at)).expect("a port is free")).collect();
-    let ports: Vec<u16> = links.iter().map(|link| link.address.port()).collect();
-    let tables = table_with(place.path(), "edge", &ports, "");
-    let (_pair, _witness, mut backup, primary) = Pair::protected_with("durable_event_types = [\"heat\"]\n", &tables);
-    let register = system("recorder", 1);
-    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&register)).expect("an answer").expect_status(201);
-    let publish = |node: &Node, event_type: &str, numbers: std::ops::Range<u64>| {
-        for number in numbers {
-            let event = event(event_type, system("recorder", 1), &number.to_string());
-            let answer = node.call(System::EventHandler, "POST", "/eventhandler/publish", Some(&event));
-            answer.expect("an answer").expect_status(200);
-        }
-    };
-    // Others' events are in the leader's log alone, so that the same event is elsewhere in the other one.
-    publish(&primary, "other", 0..7);
-    publish(&primary, "heat", 0..50);
-    let comes = |node: &Node, through: u64| {
-        let expected = Some(((0..through).collect(), 0));
-        assert!(eventually(|| in_stream(&cluster, "events") == expected), "{:?}: {}", in_stream(&cluster, "events"), node.said());
-    };
-    comes(&primary, 50);
-    links.iter().for_each(Link::cut);
-    publish(&primary, "heat", 50..100);
-    primary.signal(Signal::SIGKILL);
-    links.iter().for_each(Link::mend);
-    backup.served();
-    publish(&backup, "heat", 100..150);
-    comes(&backup, 150);
-    let told = backup.call(System::Monitor, "GET", "/api/v1/fleet", None).expect("an answer").json();
+    let Some(program) = program("the_node_of_a_pair_that_leads_next_goes_on_behind_what_the_stream_has") else { return };
+    let mut edge = Edge::start(&program);
+    edge.links.iter().for_each(Link::cut);
+    publish_at(&edge.primary, "heat", 50..100);
+    edge.primary.signal(Signal::SIGKILL);
+    edge.links.iter().for_each(Link::mend);
+    edge.backup.served();
+    publish_at(&edge.backup, "heat", 100..150);
+    edge.has(&edge.backup, 150);
+    let told = edge.backup.call(System::Monitor, "GET", "/api/v1/fleet", None).expect("an answer").json();
     assert_eq!((&told["lanes"][0]["epoch"], &told["lanes"][0]["position"]), (&json!(1), &json!(150)), "{told}");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn the_leader_of_a_pair_forwards_nothing_once_its_lease_is_over() {
+    let Some(program) = program("the_leader_of_a_pair_forwards_nothing_once_its_lease_is_over") else { return };
+    let edge = Edge::start(&program);
+    let others = |signal| [&edge.witness, &edge.backup].iter().for_each(|node| node.signal(signal));
+    edge.links.iter().for_each(Link::cut);
+    publish_at(&edge.primary, "heat", 50..60);
+    others(Signal::SIGSTOP);
+    let ready = || edge.primary.call(System::Monitor, "GET", "/readyz", None).map(|answer| answer.status);
+    assert!(eventually(|| ready().is_ok_and(|status| status == 503)), "{}", edge.primary.said());
+    edge.links.iter().for_each(Link::mend);
+    std::thread::sleep(Duration::from_secs(3));
+    edge.has(&edge.primary, 50);
+    others(Signal::SIGCONT);
+    edge.has(&edge.primary, 60);
 }

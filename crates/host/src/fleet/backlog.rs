@@ -367,7 +367,8 @@ impl LaneBacklog {
             None if self.is_settled && epoch == self.epoch => return Ok(Place::Stop(Stop::Ahead(last))),
             None if self.is_settled => return Ok(Place::Stop(Stop::NewerEpoch(epoch))),
             None => {
-                let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns.saturating_add(1)))?;
+                // Others may have been accepted at the same instant, and not be in the stream.
+                let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns))?;
                 (epoch + 1, 1, from.min(self.begun))
             }
         };

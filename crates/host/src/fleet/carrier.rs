@@ -27,6 +27,7 @@ use super::{
 use crate::{
     inbox::Inbox,
     nats::{Line, LineEnd, Speaker, Stop},
+    pair::Leadership,
     seldom::SeldomOf,
     trace::now_ns,
 };
@@ -91,6 +92,8 @@ pub(super) struct Carrier {
     paths: Vec<PathBuf>,
     line: Line,
     state: Arc<FleetState>,
+    /// Whether this node of a pair leads; `None` of a cloud by itself.
+    leadership: Option<Arc<Leadership>>,
     /// What the server is called that is connected to.
     server: String,
     noted: (Instant, Vec<Checkpoint>),
@@ -111,6 +114,7 @@ impl Carrier {
         lanes: Vec<LaneBacklog>,
         paths: Vec<PathBuf>,
         state: Arc<FleetState>,
+        leadership: Option<Arc<Leadership>>,
     ) -> io::Result<Self> {
         let terms = (0..config.lanes.len()).map(|lane| config.terms(lane)).collect();
         let forwarder = Forwarder::new(config.setup(), terms).expect("the configuration was checked");
@@ -131,6 +135,7 @@ impl Carrier {
             paths,
             line,
             state,
+            leadership,
             server: String::new(),
             noted,
             stream: None,
@@ -152,11 +157,11 @@ impl Carrier {
             // In front of the look at the log: what is written from now on rings again.
             self.bell.take(&mut Vec::new());
             // What an answer lets go is on its way while the batches behind it are read.
-            if self.forwarding.forwarder.awaits_answer() {
+            if self.leads() && self.forwarding.forwarder.awaits_answer() {
                 self.converse();
             }
             let is_behind = self.follow();
-            let next = if self.forwards() { self.converse() } else { LOOK_MAX };
+            let next = if self.leads() && self.forwards() { self.converse() } else { LOOK_MAX };
             self.tell_numbers();
             if self.noted.0.elapsed() >= NOTE_PERIOD {
                 self.note();
@@ -189,6 +194,11 @@ impl Carrier {
     fn lingers(&self, is_behind: bool) -> bool {
         let waits = is_behind || self.forwarding.lanes.iter().any(|lane| lane.len() > 0);
         self.purpose == Purpose::Nodes && waits && self.state.is_connected.load(Relaxed)
+    }
+
+    /// Whether this node may forward. Once its lease is over, the next leader has its events, and what it has not answered may come to that one again.
+    fn leads(&self) -> bool {
+        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
     }
 
     /// Whether anything is to be forwarded. Until something is, nobody is spoken with: an edge may only take. Once it was, what is left of it goes on.

@@ -196,7 +196,8 @@ impl Lead {
         };
         let own = own_services::event_handler(&self.parts.store.snapshot()).expect("the core systems were registered");
         let data = &self.parts.config.data;
-        let fleet = Fleet::start(config.clone(), data, log, self.parts.topics.clone(), state.clone(), own).map_err(StartError::Fleet)?;
+        let (topics, leadership) = (self.parts.topics.clone(), self.parts.push.leadership.clone());
+        let fleet = Fleet::start(config.clone(), data, log, topics, state.clone(), own, leadership).map_err(StartError::Fleet)?;
         let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (self.parts.inbox.clone(), own), back));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
