@@ -1,4 +1,4 @@
-//! A standby takes over with a full disk: events go on, and everything else when there is room.
+//! Full disks of a pair: a standby takes over, and a former leader comes back, when there is room.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -81,4 +81,30 @@ fn standby_with_a_full_disk_takes_over_and_serves_everything_when_there_is_room(
     disk.make_room();
     backup.served();
     assert_eq!(register(&backup, "late"), Some(201), "{}", backup.said());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn former_leader_with_a_full_disk_follows_when_there_is_room() {
+    const NAME: &str = "former_leader_with_a_full_disk_follows_when_there_is_room";
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let pair = Pair::with("durable_event_types = [\"kept\"]\n", TOPIC);
+    let disk = Disk::mount(pair.database("primary").parent().expect("a directory").to_owned());
+    let (_pair, _witness, mut backup, primary) = pair.begin();
+    assert_eq!(register(&primary, "sensor"), Some(201));
+    primary.signal(Signal::SIGSTOP);
+    backup.served();
+    disk.fill();
+    primary.signal(Signal::SIGCONT);
+    assert!(eventually(|| primary.said().contains("cannot keep what the leader sends")), "{}", primary.said());
+    // Long enough for several attempts to follow.
+    thread::sleep(Duration::from_secs(3));
+    let told = |node: &Node| node.said().matches("replica channel has ended").count();
+    assert!(told(&primary) <= 3 && told(&backup) <= 5, "{}\n{}", primary.said(), backup.said());
+    disk.make_room();
+    backup.protected(true);
+    disk.fill();
+    assert_eq!(primary.stop(), Some(0));
 }

@@ -292,9 +292,17 @@ impl Work {
 
     /// Ends the session; what is kept stays what it is.
     fn close(&mut self, why: &str) {
+        if self.link.is_some()
+            && let Some(times) = self.seldom.due(why)
+        {
+            tracing::info!(why, times, "the replica channel has ended");
+        }
+        self.end_session();
+    }
+
+    fn end_session(&mut self) {
         (self.is_unread, self.waits) = (false, false);
         let Some(mut link) = self.link.take() else { return };
-        tracing::info!(why, "the replica channel has ended");
         // It is closed anyway.
         let _ = self.poll.registry().deregister(link.socket());
         self.node.post(Message::ChannelEnded { serial: self.serial });
@@ -328,7 +336,7 @@ impl Work {
             "this standby cannot keep what the leader sends, and does not take over: {why}. Make room if its disk is full, else look at its log"
         );
         self.leadership.troubles().set(Trouble::Follow, text, Some(REPORTED));
-        self.close(why);
+        self.end_session();
     }
 
     /// Tells the shard what is new, before the leader is told that it is here.

@@ -24,7 +24,11 @@ use mio::{Events, Poll, Token};
 use tokio::sync::mpsc::UnboundedSender;
 
 pub use self::hand_over::{HandOverError, HandedOver};
-use self::{channel::Channel, greetings::Notices, hand_over::HandOver};
+use self::{
+    channel::{Channel, ChannelPause},
+    greetings::Notices,
+    hand_over::HandOver,
+};
 use super::{
     COPY_FILE, Duty, Leadership, Message, News, PairConfig, PairError, Promoted,
     beat::Beat,
@@ -91,6 +95,7 @@ pub struct PairThread {
     /// A witness has none.
     keeper: Option<Keeper>,
     channel: Channel,
+    channel_pause: ChannelPause,
     channels: u64,
     /// The connection that the frame at hand has made the replica channel.
     is_channel: bool,
@@ -152,6 +157,7 @@ impl PairThread {
             cloud: Cloud::Away,
             follows: false,
             channel: Channel::None(now),
+            channel_pause: ChannelPause::default(),
             channels: 0,
             is_channel: false,
             partner_epoch: None,

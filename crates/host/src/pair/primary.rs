@@ -29,6 +29,7 @@ use super::{
     link::{Left, Link, OUT_BYTES_MAX, Taken},
     links::{ASKED_SINCE, GRAPHS_SINCE, TAIL_SINCE},
 };
+use crate::seldom::SeldomOf;
 
 /// The copy is read on while less than this waits for the socket.
 const COPY_AHEAD_BYTES: usize = 1 << 20;
@@ -118,6 +119,8 @@ pub struct Primary {
     /// The last operation that may have been answered without a Backup that has joined: it may not lead before it has that one, too.
     answered_alone: Option<u64>,
     copies: u64,
+    /// What happens often, for the log.
+    seldom: SeldomOf,
     /// Since when the Backup owes an acknowledgement.
     owed_since: Option<Instant>,
     /// A replica whose acknowledgement is timed, and since when; one at a time.
@@ -156,6 +159,7 @@ impl Primary {
             given: 0,
             answered_alone: None,
             copies: 0,
+            seldom: SeldomOf::default(),
             owed_since: None,
             timed: None,
             acknowledged: Position(0),
@@ -243,7 +247,9 @@ impl Primary {
     /// The connection to the Backup is gone, or counts for nothing any more.
     pub fn lose_session(&mut self, why: &str) -> BackupStanding {
         if self.link.take().is_some() {
-            tracing::info!(why, "the replica channel has ended");
+            if let Some(times) = self.seldom.due(why) {
+                tracing::info!(why, times, "the replica channel has ended");
+            }
             self.pair.channel_ended(self.serial);
         }
         (self.session, self.answered_alone) = (Session::None, None);

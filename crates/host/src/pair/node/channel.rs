@@ -11,8 +11,10 @@ use crate::pair::{
     link::{Purpose, Taken},
 };
 
-/// Pause between two attempts at a replica channel.
-const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
+/// Pause between a replica channel and the next one. It doubles for each one in a row that does not last.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause, and how long a channel must last so that the next pause is the shortest.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The replica channel's connection, as the thread that makes it knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,24 @@ impl Channel {
             Self::With(_, of) if of == epoch => self,
             Self::With(..) | Self::None(_) => Self::None(Instant::default()),
         }
+    }
+}
+
+/// How long to wait for the next replica channel. A standby that cannot keep what it is sent would otherwise have the leader make a copy of its database twenty
+/// times a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChannelPause {
+    /// When the last channel began.
+    begun: Instant,
+    pause: Duration,
+}
+
+impl ChannelPause {
+    /// Returns the pause behind a channel that ends now.
+    fn behind_channel(&mut self, now: Instant) -> Duration {
+        let has_lasted = now.since(self.begun) >= PAUSE_MAX;
+        self.pause = if has_lasted { PAUSE_MIN } else { (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX) };
+        self.pause
     }
 }
 
@@ -56,13 +76,17 @@ impl PairThread {
 
     /// An epoch begins: a channel of another one is over, which its owners see, too.
     pub(super) fn end_other_channel(&mut self, epoch: Epoch) {
-        self.channel = self.channel.of_epoch(epoch);
+        let channel = self.channel.of_epoch(epoch);
+        if channel != self.channel {
+            (self.channel, self.channel_pause) = (channel, ChannelPause::default());
+        }
     }
 
-    /// The channel of this number is over; the next one is made a moment later.
+    /// The channel of this number is over; the next one is made behind a pause.
     pub(super) fn channel_ended(&mut self, serial: u64) {
         if matches!(self.channel, Channel::With(with, _) if with == serial) {
-            self.channel = Channel::None(boot_time().plus(CHANNEL_PAUSE));
+            let now = boot_time();
+            self.channel = Channel::None(now.plus(self.channel_pause.behind_channel(now)));
         }
     }
 
@@ -72,6 +96,7 @@ impl PairThread {
         self.channels += 1;
         let (serial, epoch) = (self.channels, self.member.epoch());
         self.channel = Channel::With(serial, epoch);
+        self.channel_pause.begun = boot_time();
         if self.leads == Some(epoch) {
             self.tell_shard(News::Channel { link, serial });
         } else {
@@ -123,5 +148,18 @@ mod tests {
         let none = Channel::None(Instant::default());
         assert_eq!(channel.of_epoch(Epoch(7)), none, "it was another leader's");
         assert_eq!(Channel::None(Instant::from_nanos(9)).of_epoch(Epoch(5)), none, "the next one is made at once");
+    }
+
+    #[test]
+    fn channels_that_do_not_last_come_at_longer_and_longer_pauses() {
+        let (mut pause, mut now) = (ChannelPause::default(), Instant::from_nanos(0).plus(PAUSE_MAX));
+        let mut after = |lasted: Duration| {
+            pause.begun = now;
+            now = now.plus(lasted);
+            pause.behind_channel(now).as_millis()
+        };
+        assert_eq!([1, 1, 4_999].map(|ms| after(Duration::from_millis(ms))), [50, 100, 200]);
+        assert_eq!(after(PAUSE_MAX), 50, "it has lasted");
+        assert_eq!([0; 9].map(|ms| after(Duration::from_millis(ms))).last(), Some(&5_000));
     }
 }
