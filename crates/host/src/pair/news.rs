@@ -67,6 +67,13 @@ pub enum News {
         /// What was read.
         piece: Piece,
     },
+    /// This node leads: its event log could not be read, so that it is not known what the Backup lacks, or that cannot be sent.
+    LogUnread {
+        /// On which connection it was to be sent.
+        serial: u64,
+        /// Why.
+        why: String,
+    },
 }
 
 impl fmt::Debug for News {
@@ -86,6 +93,7 @@ impl fmt::Debug for News {
             Self::NameRecords { .. } => "NameRecords",
             Self::Searched { .. } => "Searched",
             Self::Lacking { .. } => "Lacking",
+            Self::LogUnread { .. } => "LogUnread",
         })
     }
 }

@@ -52,11 +52,10 @@ impl Shard {
         log.write(self.clock.now);
         let (until, durable, log, inbox) = (log.next_position(), self.durable(), context.log.clone(), self.inbox.clone());
         self.context.runtime.spawn_blocking(move || {
-            let first = log.first_lacking(&names, &durable, until).unwrap_or_else(|error| {
-                tracing::error!(%error, "the event log cannot be read: durable events of before stay on this disk only");
-                None
-            });
-            inbox.post(Message::Pair(News::Searched { serial, first }));
+            inbox.post(Message::Pair(match log.first_lacking(&names, &durable, until) {
+                Ok(first) => News::Searched { serial, first },
+                Err(error) => News::LogUnread { serial, why: error.to_string() },
+            }));
         });
     }
 
@@ -78,11 +77,10 @@ impl Shard {
 }
 
 fn tell_piece(log: &EventLogReader, (from, until): (Position, Position), durable: &BTreeSet<Box<str>>, serial: u64, inbox: &Arc<Inbox>) {
-    let piece = read(log, (from, until), durable).unwrap_or_else(|error| {
-        tracing::error!(%error, "the event log cannot be read: durable events of before stay on this disk only");
-        Piece { batch: None, next: until }
-    });
-    inbox.post(Message::Pair(News::Lacking { serial, piece }));
+    inbox.post(Message::Pair(match read(log, (from, until), durable) {
+        Ok(piece) => News::Lacking { serial, piece },
+        Err(error) => News::LogUnread { serial, why: error.to_string() },
+    }));
 }
 
 /// The records of durable event types from `from` on, as many as make a batch.

@@ -89,6 +89,10 @@ impl Shard {
             News::NameRecords { serial } => self.name_records(serial),
             News::Searched { serial, first } => primary.searched(serial, first),
             News::Lacking { serial, piece } => self.give_lacking(serial, piece),
+            News::LogUnread { serial, why } => {
+                let standing = primary.log_unread(serial, &why);
+                standing.into_iter().for_each(|standing| self.stand(standing));
+            }
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
             News::Committed(Committed::Group(group)) => match primary.committed(group) {
                 Ok(changes) => self.send_changes(changes),

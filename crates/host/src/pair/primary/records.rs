@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bodkin_broker::Instant;
+use bodkin_broker::{BackupStanding, Instant};
 use bodkin_store::event_log::{self, NAMES_MAX, RecordName};
 
 use super::{COPY_AHEAD_BYTES, Change, Lack, Piece, Primary, Session, TooFar};
@@ -116,6 +116,17 @@ impl Primary {
             self.lack.end(self.committed);
         }
         sent
+    }
+
+    /// The event log could not be read for the Backup of this connection, which is to begin anew: without what it lacks it must not lead.
+    pub fn log_unread(&mut self, serial: u64, why: &str) -> Option<BackupStanding> {
+        if serial != self.serial || self.link.is_none() {
+            return None;
+        }
+        if let Some(times) = self.seldom.due(why) {
+            tracing::error!(why, times, "the event log cannot be read, so the Backup does not get what it lacks and does not get in sync");
+        }
+        Some(self.lose_session("the event log cannot be read"))
     }
 
     /// Whether a Backup that has joined has been given, and has acknowledged, what it lacked of the event log; true once.

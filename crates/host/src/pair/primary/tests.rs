@@ -267,6 +267,20 @@ fn a_backup_that_names_its_newest_records_is_given_what_is_behind_them_whatever_
 }
 
 #[test]
+fn backup_begins_anew_where_the_event_log_cannot_be_read() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    let mut backup = scene.connect_speaking(LOGGED_SINCE);
+    let have = [logged(7), Replication::Have { epoch: Epoch(1), number: None }];
+    scene.hear(&mut backup, &have, |primary| primary.have.is_some()).unwrap();
+    let (serial, _) = scene.primary.wants_search().unwrap();
+    assert_eq!(scene.primary.log_unread(serial + 1, "of another connection"), None);
+    assert_eq!(scene.primary.log_unread(serial, "too many open files"), Some(BackupStanding::Out));
+    assert!(scene.primary.link.is_none() && scene.primary.wants_copy(scene.now).is_none(), "a Backup without its events must not lead");
+    assert_eq!(scene.primary.log_unread(serial, "too many open files"), None, "once");
+}
+
+#[test]
 fn a_backup_that_names_what_it_was_not_asked_for_is_refused() {
     let have = Replication::Have { epoch: Epoch(1), number: None };
     let too_many: Vec<Replication<'_>> = (0..=NAMES_MAX as u64).map(logged).collect();
