@@ -12,6 +12,8 @@ const { BODKIN, BROWSER, SHOTS } = process.env;
 const PATIENCE_MS = 10_000;
 /** What is promised of a page over the loopback. */
 const FIRST_PAINT_MS_MAX = 300;
+/** On a slower machine: so many times what a few words of plain text take there. */
+const FIRST_PAINT_RATIO_MAX = 6;
 /** Most loads for which it is waited. */
 const PAINTS_MAX = 25;
 /** Keys after which a page without an end has been found. */
@@ -507,17 +509,24 @@ await test("web_reports_are_compared", async () => {
 });
 
 await test("web_first_paint", async () => {
-    const times = [];
-    // A busy machine makes any of them late, a page that is too heavy all of them.
-    for (let round = 0; round < PAINTS_MAX && (round < 5 || Math.min(...times) >= FIRST_PAINT_MS_MAX); round += 1) {
+    const paint = async (load) => {
         const { page, close } = await open();
-        await show(page, "overview");
-        times.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity));
+        await load(page);
+        const entry = await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+        const ms = await entry.jsonValue();
         await close();
+        return ms;
+    };
+    const [plain, times] = [[], []];
+    const max = () => Math.max(FIRST_PAINT_MS_MAX, FIRST_PAINT_RATIO_MAX * Math.min(...plain));
+    // A busy machine makes any of them late, a page that is too heavy all of them.
+    for (let round = 0; round < PAINTS_MAX && (round < 5 || Math.min(...times) >= max()); round += 1) {
+        plain.push(await paint((page) => page.goto(`${base}readyz`)));
+        times.push(await paint((page) => show(page, "overview")));
     }
-    times.sort((a, b) => a - b);
-    console.log(`note first contentful paint ${times.map((ms) => ms.toFixed(0)).join(", ")} ms, ${times.length} loads without a cache`);
-    expect(times[0] < FIRST_PAINT_MS_MAX, `the first paint took ${times[0]} ms or more, at most ${FIRST_PAINT_MS_MAX} are promised`);
+    const told = (list) => list.toSorted((a, b) => a - b).map((ms) => ms.toFixed(0)).join(", ");
+    console.log(`note first contentful paint ${told(times)} ms, of plain text ${told(plain)} ms, ${times.length} loads of each without a cache`);
+    expect(Math.min(...times) < max(), `the first paint took ${Math.min(...times)} ms or more, at most ${max()} are promised`);
 });
 
 if (SHOTS) {
