@@ -1,4 +1,5 @@
-//! Mutants of the promise-keeping lines: each is applied to a copy of the tree, and a seed has to break a promise: of a whole cloud, or of an election.
+//! Mutants of the promise-keeping lines: each is applied to a copy of the tree, and a seed has to break a promise: of a whole cloud, of an election, or of a leader's
+//! shard beside its Backup.
 //!
 //! `crates/simulator/mutants.txt` lists them. A mutant that survives is a fault of the simulator.
 
@@ -17,8 +18,8 @@ pub const LIST: &str = "crates/simulator/mutants.txt";
 const SOURCES: &str = "crates/broker/src";
 /// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
 const CLOUDS: u32 = 1000;
-/// The tests of the broker that simulate elections.
-const ELECTIONS: &str = "member::schedule";
+/// The broker's tests that draw schedules: of elections, and of a leader's shard beside its Backup.
+const SCHEDULES: [&str; 2] = ["member::schedule", "shard::tests::pair"];
 /// A mutant that simulates for more processor time hangs, which counts as found.
 const RUN_MAX: Duration = Duration::from_secs(180);
 
@@ -120,15 +121,15 @@ fn copy(root: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Simulates what is in the tree; returns how the mutant was found, if it was. Clouds have one fault at a time; elections have many, of one part of the pair.
+/// Simulates what is in the tree; returns how the mutant was found, if it was. Clouds have one fault at a time; schedules have many, of one part of the pair.
 fn simulate(root: &Path, tree: &Path) -> Result<Option<String>> {
     let target = root.join("target/mutants/build");
     let clouds = built(tree, &target, &["build", "--package", "bodkin-simulator", "--example", "campaign"])?;
     if let Some(how) = run(Command::new(&clouds).arg(CLOUDS.to_string()))? {
         return Ok(Some(how));
     }
-    let elections = built(tree, &target, &["test", "--no-run", "--package", "bodkin-broker", "--lib"])?;
-    Ok(run(Command::new(&elections).arg(ELECTIONS))?.map(|how| format!("an election: {how}")))
+    let schedules = built(tree, &target, &["test", "--no-run", "--package", "bodkin-broker", "--lib"])?;
+    Ok(run(Command::new(&schedules).args(SCHEDULES))?.map(|how| format!("a schedule: {how}")))
 }
 
 /// Builds a program of the tree; returns where it is.

@@ -110,9 +110,16 @@ impl Workload {
         topics[usize::from(requester) % topics.len()]
     }
 
+    /// The terms of a topic. It has no more slots than publishers, so that a run that kept one would be seen.
+    pub fn terms(&self, topic: u16) -> Terms {
+        let Topic { spec, publishers, .. } = &self.topics[usize::from(topic)];
+        let requesters = (0..REQUESTERS).filter(|requester| self.request_topic(*requester).0 == topic);
+        Terms { streams_max: (publishers.len() + requesters.count()) as u32, ..Terms::of(spec, &self.platform) }
+    }
+
     /// How long before its arrival an event counts as created whose creation nobody states, in nanoseconds.
     pub fn created_before_ns(&self, topic: u16) -> u64 {
-        Terms::of(&self.topics[usize::from(topic)].spec, &self.platform).created_before_ns
+        self.terms(topic).created_before_ns
     }
 
     /// A requester, which keeps to the period of its topic.

@@ -1,7 +1,7 @@
 //! A node that follows: what the host does around the Backup.
 
 use bodkin_broker::{
-    Backup, Epoch, Instant, Node, Output, Terms,
+    Backup, Epoch, Instant, Node, Output,
     wire::{LinkFrame, Position, Replication},
 };
 
@@ -32,9 +32,8 @@ impl Follower {
     /// A follower that has nothing of this leader's.
     pub fn new(here: Here<'_>, leader: Node, epoch: Epoch) -> Self {
         let mut backup = Backup::new();
-        for topic in &here.workload.topics {
-            let terms = Terms::of(&topic.spec, &here.workload.platform);
-            backup.admit(&topic.name, terms, TOPICS_MAX).expect("there are fewer topics than the limit");
+        for (number, topic) in (0..).zip(&here.workload.topics) {
+            backup.admit(&topic.name, here.workload.terms(number), TOPICS_MAX).expect("there are fewer topics than the limit");
         }
         Self { backup, leader, epoch, payloads: Vec::new(), outputs: Aside::default(), unsaved: Vec::new() }
     }

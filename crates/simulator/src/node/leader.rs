@@ -14,7 +14,7 @@ use std::{
 
 use bodkin_broker::{
     Attachment, Authority, Backup, BackupStanding, Epoch, Input, Instant, Output, Overflow, Promotion, PublisherId, ReplicationPolicy,
-    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, Terms, TopicId,
+    Sequence, Shard, ShardLimits, StreamId, StreamIdentity, SubscriptionKey, TopicId,
     member::Protection,
     wire::{ClientFrame, LinkFrame, Replication, Watermarks},
 };
@@ -151,8 +151,8 @@ impl Leader {
 
     fn without_sessions(here: Here<'_>) -> Self {
         let mut shard = Shard::follower(LIMITS);
-        for topic in &here.workload.topics {
-            shard.admit(&topic.name, Terms::of(&topic.spec, &here.workload.platform)).expect("there are fewer topics than the limit");
+        for (number, topic) in (0..).zip(&here.workload.topics) {
+            shard.admit(&topic.name, here.workload.terms(number)).expect("there are fewer topics than the limit");
         }
         let mut outputs = Vec::new();
         shard.set_replication(ReplicationPolicy::of(&here.workload.platform));
