@@ -38,8 +38,10 @@ pub struct Dealer {
     system: Result<SystemName, String>,
     hello: Option<Hello>,
     pub heard: BTreeMap<TopicId, Heard>,
-    /// What is to be made of what it wants when this node leads, by topic, as stored.
+    /// Subscriptions that are made when this node leads, by topic, as stored.
     noted: BTreeMap<Arc<str>, Wanted>,
+    /// Subscriptions that exist, and for whose wishes the admission test is asked when this node leads. A topic is not in `noted` too.
+    wishes: BTreeMap<Arc<str>, Wanted>,
     /// Questions to the admission test that are not answered; it is not read until they are.
     questions: usize,
     /// Something was offered to it that had no room.
@@ -60,8 +62,8 @@ struct Hello {
 impl Dealer {
     /// One that has said nothing yet.
     pub fn new(system: Result<SystemName, String>, now: Instant) -> Self {
-        let (heard, noted) = (BTreeMap::new(), BTreeMap::new());
-        Self { system, hello: None, heard, noted, questions: 0, is_full: false, clock: PeerClock::new(now), watches: false }
+        let (heard, noted, wishes) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { system, hello: None, heard, noted, wishes, questions: 0, is_full: false, clock: PeerClock::new(now), watches: false }
     }
 
     /// Whether it is a subscriber.

@@ -90,7 +90,7 @@ impl Shard {
     /// A DEALER's link is over: whoever is required is waited for.
     pub(in crate::shard::zmtp) fn forget_dealer(&mut self, slot: usize) {
         let Role::Dealer(dealer) = &mut self.endpoint.links[slot].role else { return };
-        self.endpoint.noted -= dealer.noted.len();
+        self.endpoint.noted -= dealer.noted.len() + dealer.wishes.len();
         for (topic, heard) in std::mem::take(&mut dealer.heard) {
             if !self.goes_over_to_waiting(&heard) {
                 self.end_subscription(topic, heard);

@@ -1,5 +1,6 @@
-//! Subscriptions at a node that follows: made at once, so that the promotion has nothing to make. What has to be asked for, or is of a topic that is not declared here,
-//! is noted, and made when this node leads. Nobody has to subscribe to thousands of topics in the middle of a fail-over.
+//! Subscriptions at a node that follows: made at once, so that the promotion has nothing to make. Nobody has to subscribe to thousands of topics in the middle of a
+//! fail-over. A wish is noted, and the admission test is asked when this node leads. A required subscription with a wish, or to a topic that is not declared here, is
+//! noted as a whole: events are kept for it where the leader has named it.
 
 use bodkin_broker::timing::Wish;
 
@@ -34,7 +35,7 @@ impl Shard {
         }
     }
 
-    /// Makes what a DEALER wants, or notes it where somebody has to be asked. Whether it may have what is noted is decided when that is made.
+    /// Makes what a DEALER wants, or notes it where somebody has to be asked. Whether it may have what is noted is decided when this node leads.
     pub(super) fn prepare(&mut self, slot: usize, mut wanted: Wanted) -> Result<Made, Refused> {
         // By the time at which it counts it has more.
         wanted.watermarks = Vec::new();
@@ -49,7 +50,13 @@ impl Shard {
         if self.endpoint.noted >= subscriptions_max {
             return Err(Refused::limit(format!("{subscriptions_max} subscriptions are noted until this node leads, which is the limit")));
         }
-        self.endpoint.dealer(slot).noted.insert(topic.into(), wanted);
+        let is_required = wanted.wait.is_some();
+        if !is_required {
+            self.hear_before_admission(slot, topic, wanted.spelled.clone())?;
+        }
+        let dealer = self.endpoint.dealer(slot);
+        let noted = if is_required { &mut dealer.noted } else { &mut dealer.wishes };
+        noted.insert(topic.into(), wanted);
         self.endpoint.noted += 1;
         Ok(Made::Now)
     }
@@ -100,8 +107,8 @@ impl Shard {
         for _ in 0..TURN_NOTED_MAX {
             let Some((slot, wanted)) = self.endpoint.next_noted() else { break };
             let spelled = wanted.spelled.clone();
-            if let Err(Refused { reason, text }) = self.try_subscribe(slot, wanted) {
-                self.refuse_subscription(slot, &spelled, reason, &text);
+            if let Err(refused) = self.try_subscribe(slot, wanted) {
+                self.refuse_wanted(slot, &spelled, refused);
             }
         }
     }
@@ -109,7 +116,8 @@ impl Shard {
 
 impl super::super::Endpoint {
     fn take_noted(&mut self, slot: usize, topic: &str) -> Option<Wanted> {
-        let wanted = self.dealer(slot).noted.remove(topic);
+        let dealer = self.dealer(slot);
+        let wanted = dealer.noted.remove(topic).or_else(|| dealer.wishes.remove(topic));
         self.noted -= usize::from(wanted.is_some());
         wanted
     }
@@ -118,7 +126,7 @@ impl super::super::Endpoint {
     fn next_noted(&mut self) -> Option<(usize, Wanted)> {
         while let Some(&slot) = self.noting.front() {
             if let Some(Role::Dealer(dealer)) = self.links.get_mut(slot).map(|link| &mut link.role)
-                && let Some((_, wanted)) = dealer.noted.pop_first()
+                && let Some((_, wanted)) = dealer.noted.pop_first().or_else(|| dealer.wishes.pop_first())
             {
                 self.noted -= 1;
                 return Some((slot, wanted));

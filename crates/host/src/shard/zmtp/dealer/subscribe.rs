@@ -35,8 +35,8 @@ pub struct Heard {
 struct Asks {
     /// Who asks, by which the admission test knows it.
     asker: Asker,
-    /// What is in force.
-    wish: Wish,
+    /// What is in force; `None`: nothing was admitted, so a refusal ends the subscription.
+    wish: Option<Wish>,
     /// What it has asked last, until all questions are answered.
     asking: Option<Asking>,
 }
@@ -56,7 +56,12 @@ impl Heard {
     /// Whether a wish is another one than was asked last, or that is not answered yet.
     fn asks(&self, wish: Wish) -> bool {
         let Some(asks) = &self.asks else { return wish != Wish::default() };
-        asks.asking.is_some() || asks.wish != wish
+        asks.asking.is_some() || asks.wish.unwrap_or_default() != wish
+    }
+
+    /// Whether nothing was admitted, and no question is pending.
+    fn is_refused(&self) -> bool {
+        self.asks.as_ref().is_some_and(|asks| asks.wish.is_none() && asks.asking.is_none())
     }
 }
 
@@ -132,9 +137,9 @@ impl Shard {
     pub(super) fn try_subscribe(&mut self, slot: usize, wanted: Wanted) -> Result<Made, Refused> {
         let topic = wanted.topic()?;
         let topic = topic.as_str();
+        self.check_wanted(slot, topic, wanted.wait)?;
         // What was noted before is not what it wants now.
         self.forget_noted(slot, topic);
-        self.check_wanted(slot, topic, wanted.wait)?;
         let heard = self.broker.topic_id(topic).and_then(|id| self.endpoint.dealer(slot).heard.get(&id));
         if !heard.map_or(wanted.wish != Wish::default(), |heard| heard.asks(wanted.wish)) {
             return self.hear_wanted(slot, topic, wanted).map(|()| Made::Now);
@@ -144,7 +149,8 @@ impl Shard {
         let (link, asker, wish) = (self.dealer_key(slot), self.context.asking.asker(), wanted.wish);
         let dealer = self.endpoint.dealer(slot);
         let heard = dealer.heard.entry(id).or_default();
-        let asks = heard.asks.get_or_insert_with(|| Box::new(Asks { asker, wish: Wish::default(), asking: None }));
+        let in_force = heard.key.map(|_| Wish::default());
+        let asks = heard.asks.get_or_insert_with(|| Box::new(Asks { asker, wish: in_force, asking: None }));
         let questions = asks.asking.as_ref().map_or(0, |asking| asking.questions) + 1;
         asks.asking = Some(Asking { wanted, questions });
         dealer.questions += 1;
@@ -229,9 +235,32 @@ impl Shard {
         let id = self.broker.topic_id(topic).expect("it is subscribed to");
         let heard = self.endpoint.dealer(slot).heard.entry(id).or_default();
         (heard.key, heard.is_required) = (Some(key), wait.is_some());
-        heard.asks.iter_mut().for_each(|asks| asks.wish = wish);
+        heard.asks.iter_mut().for_each(|asks| asks.wish = Some(wish));
         self.count_subscriptions();
         Ok(())
+    }
+
+    /// Makes a subscription that is not required, before the admission test is asked for its wish. One that exists stays as it is.
+    pub(super) fn hear_before_admission(&mut self, slot: usize, topic: &str, spelled: Arc<str>) -> Result<(), Refused> {
+        let heard = self.broker.topic_id(topic).and_then(|id| self.endpoint.dealer(slot).heard.get(&id));
+        if heard.is_some_and(|heard| heard.key.is_some() && !heard.is_required) {
+            return Ok(());
+        }
+        self.hear_wanted(slot, topic, Wanted { spelled, wish: Wish::default(), wait: None, watermarks: Vec::new() })?;
+        let asker = self.context.asking.asker();
+        let id = self.broker.topic_id(topic).expect("it is subscribed to");
+        let heard = self.endpoint.dealer(slot).heard.get_mut(&id).expect("it was just made");
+        heard.asks = Some(Box::new(Asks { asker, wish: None, asking: None }));
+        Ok(())
+    }
+
+    /// Refuses a subscription, and ends what was made of it before the admission test was asked.
+    pub(super) fn refuse_wanted(&mut self, slot: usize, spelled: &str, Refused { reason, text }: Refused) {
+        self.refuse_subscription(slot, spelled, reason, &text);
+        let topic = self.topic_spelled(spelled);
+        if topic.and_then(|topic| self.endpoint.dealer(slot).heard.get(&topic)).is_some_and(Heard::is_refused) {
+            self.unsubscribe_dealer(slot, spelled);
+        }
     }
 
     fn tell_subscribed(&mut self, slot: usize, topic: &str) {
@@ -272,19 +301,14 @@ impl Shard {
             return;
         }
         let Asking { wanted, .. } = asks.asking.take().expect("it is there");
-        let (is_made, spelled) = (heard.key.is_some(), wanted.spelled.clone());
+        let spelled = wanted.spelled.clone();
         let heard = match result {
             Ok(()) => self.hear_wanted(link.slot, event_type, wanted),
             Err(error) => Err(Refused::not_admitted(error.to_string())),
         };
         match heard {
             Ok(()) => self.tell_subscribed(link.slot, &spelled),
-            Err(Refused { reason, text }) => {
-                self.refuse_subscription(link.slot, &spelled, reason, &text);
-                if !is_made {
-                    self.unsubscribe_dealer(link.slot, event_type);
-                }
-            }
+            Err(refused) => self.refuse_wanted(link.slot, &spelled, refused),
         }
         if self.endpoint.links[link.slot].resumes(self.endpoint.queue_bytes_max) {
             self.endpoint.read_next_turn(link.slot);

@@ -1,5 +1,7 @@
 //! Turns of the shard, driven by hand: how much one takes on, what it asks anew in the middle of one, and what is there before this node leads.
 
+mod new_leader;
+
 use std::{
     io::Write,
     sync::Arc,
@@ -30,7 +32,7 @@ use crate::{
     },
     stage::Stages,
     stall::Stalls,
-    topics::{RealTimeTopics, asking::Asking},
+    topics::{RealTimeTopic, RealTimeTopics, asking::Asking},
 };
 
 const EPOCH: Epoch = Epoch(2);
@@ -44,7 +46,7 @@ struct Scene {
     prepared: u64,
     leadership: Arc<Leadership>,
     _directory: tempfile::TempDir,
-    _runtime: Runtime,
+    runtime: Runtime,
 }
 
 impl Scene {
@@ -94,15 +96,22 @@ impl Scene {
         let pair = PairHandle::without_node(leadership.clone(), Duration::from_millis(10));
         let primary = Primary::new(pair, directory.path().to_owned(), PairTerms::of(&config));
         let shard = Shard::new(context, poll, inbox, Vec::new(), EndpointConfig::default(), None, Some(primary)).unwrap();
-        Self { shard, topics, prepared: 0, leadership, _directory: directory, _runtime: runtime }
+        Self { shard, topics, prepared: 0, leadership, _directory: directory, runtime }
+    }
+
+    /// A topic of the leader's.
+    fn declare(&mut self, topic: &str, is_durable: bool) {
+        let ((made, terms), in_backup) = (self.topics.undeclared(topic), TopicId(self.prepared));
+        self.prepared += 1;
+        let topic = Arc::new(RealTimeTopic { is_durable, ..RealTimeTopic::clone(&made) });
+        self.shard.prepare_for(vec![Preparation::Topic { topic, terms, in_backup }]);
     }
 
     /// A topic of the leader's, for whose subscriber `alarm` it waits.
     fn prepare(&mut self, topic: &str) {
-        let ((made, terms), in_backup) = (self.topics.undeclared(topic), TopicId(self.prepared));
-        self.prepared += 1;
+        self.declare(topic, false);
         let required = RequiredSubscriber { topic: topic.into(), name: "alarm".into(), wait: WAIT };
-        self.shard.prepare_for(vec![Preparation::Topic { topic: made, terms, in_backup }, Preparation::Required(required)]);
+        self.shard.prepare_for(vec![Preparation::Required(required)]);
     }
 
     /// A link of a DEALER that has said hello, and its client's end.

@@ -1,0 +1,129 @@
+//! What publishers and subscribers receive while this node begins to lead.
+
+use bodkin_arrowhead::{
+    form::SystemRequest,
+    name::NamingRules,
+    system::{CoreSystemNames, SystemRegistration},
+};
+use bodkin_broker::{
+    PublisherId, Sequence,
+    wire::{EventHeader, Flags, RefusalReason},
+};
+
+use super::{super::super::publish::EventTexts, *};
+use crate::topics::TopicError;
+
+const DEADLINE_NS: u64 = 1_000_000_000;
+
+impl Scene {
+    /// A link of a DEALER that publishes as a registered system.
+    fn publisher(&mut self, name: &str) -> (usize, std::net::TcpStream) {
+        let form =
+            SystemRequest { system_name: Some(name.into()), address: Some("127.0.0.1".into()), port: Some(1), ..SystemRequest::default() };
+        let system = SystemRegistration::parse(form, CoreSystemNames::Refused, &NamingRules::default(), "/test").unwrap();
+        let store = self.shard.context.store.clone();
+        self.runtime.block_on(store.write(move |draft| draft.register_system(&system), |_, _| ())).unwrap();
+        let (slot, client) = self.dealer(name);
+        self.shard.endpoint.dealer(slot).system = Ok(SystemName::parse(name).unwrap());
+        (slot, client)
+    }
+
+    fn publish(&mut self, slot: usize, topic: &str, sequence: u64) -> Result<(), String> {
+        let payload = format!("event {sequence}");
+        let created_utc_ns = control::now().unix_nanos();
+        let (publisher, incarnation, sequence) = (PublisherId(0), Incarnation(1), Sequence(sequence));
+        let mut header = Vec::new();
+        EventHeader { flags: Flags::default(), publisher, incarnation, sequence, created_utc_ns, epoch: EPOCH }.encode(&mut header);
+        let texts = EventTexts { event_type: topic.as_bytes(), payload: payload.as_bytes(), metadata: None };
+        self.shard.clock.advance();
+        self.shard.dealer_event(slot, texts, &header)
+    }
+
+    /// Takes the messages that wait to be written to a link.
+    fn messages(&mut self, slot: usize) -> Vec<Vec<Vec<u8>>> {
+        let bytes = std::mem::take(self.shard.endpoint.links[slot].outbox.bytes());
+        let (mut rest, mut messages, mut is_more) = (&bytes[..], Vec::new(), false);
+        while let Some((flags, behind)) = rest.split_first() {
+            let (length, body) = match flags & 2 {
+                0 => (usize::from(behind[0]), &behind[1..]),
+                _ => (u64::from_be_bytes(behind[..8].try_into().unwrap()) as usize, &behind[8..]),
+            };
+            if !is_more {
+                messages.push(Vec::new());
+            }
+            messages.last_mut().unwrap().push(body[..length].to_vec());
+            (rest, is_more) = (&body[length..], flags & 1 != 0);
+        }
+        messages
+    }
+
+    /// The payloads of the events that wait to be written to a link.
+    fn events(&mut self, slot: usize) -> Vec<String> {
+        let events = self.messages(slot).into_iter().filter(|frames| frames.len() > 1);
+        events.map(|frames| String::from_utf8(frames[1].clone()).unwrap()).collect()
+    }
+
+    /// What a link is told of its events and subscriptions: a refusal, with its sequence and reason, or how far it is covered.
+    fn answers(&mut self, slot: usize) -> Vec<Answer> {
+        let messages = self.messages(slot);
+        let commands = messages.iter().filter(|frames| frames.len() == 1).map(|frames| ClientFrame::decode(&frames[0]).unwrap());
+        let answer = |command: ClientFrame<'_>| match command {
+            ClientFrame::Covered { through, .. } => Some(Answer::Covered(through.0)),
+            ClientFrame::Refused { sequence, reason, .. } => Some(Answer::Refused(sequence.0, reason)),
+            ClientFrame::Subscribed { .. } => Some(Answer::Subscribed),
+            ClientFrame::SubscribeRefused { reason, .. } => Some(Answer::SubscribeRefused(reason)),
+            _ => None,
+        };
+        commands.filter_map(answer).collect()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Covered(u64),
+    Refused(u64, RefusalReason),
+    Subscribed,
+    SubscribeRefused(RefusalReason),
+}
+
+#[test]
+fn subscriber_with_deadline_receives_before_admission_answers() {
+    let mut scene = Scene::new();
+    let (display, _display) = scene.dealer("display");
+    scene.declare("T", false);
+    scene.shard.subscribe_dealer(display, "t", (None, Some(DEADLINE_NS)), None, Watermarks::Own(&[]));
+    let (sensor, _sensor) = scene.publisher("sensor");
+    scene.leads();
+    scene.publish(sensor, "T", 1).unwrap();
+    scene.shard.work(16);
+    assert_eq!(scene.events(display), ["event 1"]);
+    scene.shard.make_noted();
+    assert_eq!(scene.shard.endpoint.dealer(display).questions, 1, "admission has not answered");
+    scene.publish(sensor, "T", 2).unwrap();
+    scene.shard.work(16);
+    assert_eq!(scene.events(display), ["event 2"]);
+    let link = scene.shard.dealer_key(display);
+    scene.shard.dealer_answered(link, "T", Ok(()));
+    assert_eq!(scene.answers(display), [Answer::Subscribed]);
+    scene.publish(sensor, "T", 3).unwrap();
+    scene.shard.work(16);
+    assert_eq!(scene.events(display), ["event 3"]);
+}
+
+#[test]
+fn subscriber_whose_wish_is_refused_receives_no_more() {
+    let mut scene = Scene::new();
+    let (display, _display) = scene.dealer("display");
+    scene.declare("T", false);
+    scene.shard.subscribe_dealer(display, "t", (None, Some(DEADLINE_NS)), None, Watermarks::Own(&[]));
+    let (sensor, _sensor) = scene.publisher("sensor");
+    scene.leads();
+    scene.shard.make_noted();
+    scene.answers(display);
+    let link = scene.shard.dealer_key(display);
+    scene.shard.dealer_answered(link, "T", Err(TopicError::Platform("it does not fit".to_owned())));
+    assert_eq!(scene.answers(display), [Answer::SubscribeRefused(RefusalReason::NotAdmitted)]);
+    scene.publish(sensor, "T", 1).unwrap();
+    scene.shard.work(16);
+    assert_eq!((scene.events(display), scene.heard(display)), (vec![], 0));
+}
