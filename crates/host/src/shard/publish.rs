@@ -11,7 +11,7 @@ use bodkin_arrowhead::{
     trace::Cause,
     utc::UtcTime,
 };
-use bodkin_broker::{EventId, LeaderPermit, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
+use bodkin_broker::{EventId, OfferedEvent, Output, PublisherId, SubscriptionKey, Wanted};
 use bodkin_store::event_log::{EventLog, Position};
 
 use super::{
@@ -159,11 +159,11 @@ impl Shard {
                 self.check_publisher(snapshot, topic.0, publication.facts().source, &numbering)?;
                 self.keep(permit, topic, publication, numbering)
             }
-            (None, Numbering::Ours(_)) => self.deliver(permit, snapshot, publication, None).map(Published::AtOnce),
+            (None, Numbering::Ours(_)) => self.deliver(snapshot, publication, None).map(Published::AtOnce),
             (None, Numbering::Derived(name) | Numbering::Fleet(name)) => {
-                self.deliver(permit, snapshot, publication, Some(name)).map(Published::AtOnce)
+                self.deliver(snapshot, publication, Some(name)).map(Published::AtOnce)
             }
-            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(permit, snapshot, publication, &numbered),
+            (None, Numbering::Publisher(numbered)) => self.deliver_numbered(snapshot, publication, &numbered),
         }
     }
 
@@ -171,13 +171,14 @@ impl Shard {
     /// broker's publish and accept: they take nothing but a publication that may be published. `name` is its identity, where it has one already. Gives the event's place in the log.
     pub(super) fn deliver(
         &mut self,
-        permit: LeaderPermit,
         snapshot: &Snapshot,
         publication: &Authorized<Publication<'_>>,
         name: Option<EventId>,
     ) -> Result<Option<Position>, NotTaken> {
         // Real-time events go first.
         self.work(TURN_WORK_MAX);
+        // The work may last longer than the lease that a permit from before it counts on.
+        let permit = self.leader_permit()?;
         if self.is_new_to_links(&self.scratch.event_type) {
             let topic = self.scratch.event_type.clone();
             self.open_to_links(&topic);

@@ -116,12 +116,8 @@ impl Shard {
             self.repeat_cover(slot, topic, header.incarnation, header.sequence);
             return Ok(());
         }
-        if !self.leads() {
-            self.refuse_event(slot, topic, header.sequence, &NotTaken::Broker(Refusal::NotLeading));
-            // What is under way behind it must not be taken in front of it, should this node lead again.
-            return Err("this node does not lead: publish to the one that does, and resume here when this one does".to_owned());
-        }
-        match self.try_dealer_event(slot, texts, header) {
+        let leads = if self.leads() { Ok(()) } else { Err(NotTaken::Broker(Refusal::NotLeading)) };
+        match leads.and_then(|()| self.try_dealer_event(slot, texts, header)) {
             Ok(Published::Kept { is_excess: true }) => {
                 let epoch = self.epoch();
                 let EventHeader { incarnation, sequence, .. } = header;
@@ -131,6 +127,10 @@ impl Shard {
             Ok(Published::AtOnce(_) | Published::Kept { .. } | Published::Known) => {}
             Err(refusal) => {
                 self.refuse_event(slot, topic, header.sequence, &refusal);
+                if matches!(refusal, NotTaken::Broker(Refusal::NotLeading)) {
+                    // What is under way behind it must not be taken in front of it, should this node lead again.
+                    return Err("this node does not lead: publish to the one that does, and resume here when this one does".to_owned());
+                }
                 self.give_refused_up(slot, topic, &header, &refusal);
             }
         }
@@ -199,7 +199,6 @@ impl Shard {
     /// disk: nothing of it is kept, so nothing more will become of it.
     pub(in crate::shard) fn deliver_numbered(
         &mut self,
-        permit: LeaderPermit,
         snapshot: &Snapshot,
         publication: &Authorized<Publication<'_>>,
         numbered: &Numbered,
@@ -215,7 +214,7 @@ impl Shard {
                 return Ok(Published::Known);
             }
         }
-        let position = self.deliver(permit, snapshot, publication, None)?;
+        let position = self.deliver(snapshot, publication, None)?;
         let topic = self.broker.topic_id(&self.scratch.event_type).expect("an event was delivered on it");
         let stream = numbered.stream(topic, publisher);
         self.endpoint.runs.heard(stream, numbered.link);

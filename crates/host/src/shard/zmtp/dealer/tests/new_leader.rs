@@ -1,4 +1,4 @@
-//! What publishers and subscribers receive while this node begins to lead.
+//! What publishers and subscribers receive while this node begins or ceases to lead.
 
 use bodkin_arrowhead::{
     form::SystemRequest,
@@ -29,7 +29,10 @@ impl Scene {
     }
 
     fn publish(&mut self, slot: usize, topic: &str, sequence: u64) -> Result<(), String> {
-        let payload = format!("event {sequence}");
+        self.publish_payload(slot, topic, sequence, &format!("event {sequence}"))
+    }
+
+    fn publish_payload(&mut self, slot: usize, topic: &str, sequence: u64, payload: &str) -> Result<(), String> {
         let created_utc_ns = control::now().unix_nanos();
         let (publisher, incarnation, sequence) = (PublisherId(0), Incarnation(1), Sequence(sequence));
         let mut header = Vec::new();
@@ -126,4 +129,50 @@ fn subscriber_whose_wish_is_refused_receives_no_more() {
     scene.publish(sensor, "T", 1).unwrap();
     scene.shard.work(16);
     assert_eq!((scene.events(display), scene.heard(display)), (vec![], 0));
+}
+
+/// Events that are due before a best-effort one, so that the work in front of it outlasts the lease.
+const DUE: usize = 100;
+const LEASE: Duration = Duration::from_millis(2);
+
+impl Scene {
+    /// Publishes a best-effort event in front of which the lease that the shard knows ends; it ends for good, unless it goes on.
+    fn publish_past_lease(&mut self, goes_on: bool) -> (usize, Result<(), String>) {
+        let ((display, _display), (sensor, _sensor)) = (self.dealer("display"), self.publisher("sensor"));
+        let topics: Vec<String> = (0..DUE).map(|number| format!("T-{number}")).collect();
+        for topic in &topics {
+            self.declare(topic, false);
+            self.shard.subscribe_dealer(display, topic, (None, None), None, Watermarks::Own(&[]));
+        }
+        self.leads();
+        let payload = "\"".repeat(20_000);
+        for topic in &topics {
+            self.publish_payload(sensor, topic, 1, &payload).unwrap();
+        }
+        self.answers(sensor);
+        self.leadership.lead(EPOCH, boot_time().plus(LEASE));
+        self.shard.renew_authority();
+        if goes_on {
+            self.leadership.lead(EPOCH, bodkin_broker::Instant::NEVER);
+        }
+        let published = self.publish(sensor, "BEST-EFFORT", 1);
+        self.shard.tell_covered();
+        (sensor, published)
+    }
+}
+
+#[test]
+fn event_refused_behind_due_work_ends_the_link() {
+    let mut scene = Scene::new();
+    let (sensor, published) = scene.publish_past_lease(false);
+    assert_eq!(scene.answers(sensor), [Answer::Refused(1, RefusalReason::NotLeading)]);
+    published.unwrap_err();
+}
+
+#[test]
+fn event_is_accepted_when_the_lease_is_renewed_during_due_work() {
+    let mut scene = Scene::new();
+    let (sensor, published) = scene.publish_past_lease(true);
+    published.unwrap();
+    assert_eq!(scene.answers(sensor), [Answer::Covered(1)]);
 }
