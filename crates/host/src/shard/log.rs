@@ -26,10 +26,19 @@ pub(super) enum Waiting {
     Connection(ConnectionKey),
     /// A REQ's.
     Link(LinkKey),
+    /// That of a stream, which is told if this event is not synced.
+    Event(StreamIdentity, Sequence),
     /// That of a stream, which is told that everything up to here is covered.
     Stream(StreamIdentity, Sequence),
     /// The fleet, which acknowledges a message of its stream.
     Fleet(FleetMessage),
+}
+
+impl Waiting {
+    /// Whether the publisher keeps its events until they are covered.
+    fn keeps_events(&self) -> bool {
+        matches!(self, Self::Event(..) | Self::Stream(..))
+    }
 }
 
 /// What waits for a disk.
@@ -191,7 +200,9 @@ impl Shard {
             match waiting {
                 Waiting::Connection(key) => self.answered(key, &Refusal::from(error.clone()).into()),
                 Waiting::Link(key) => self.answer_link(key, Err(&error)),
-                Waiting::Stream(stream, through) => self.tell_not_kept(stream, through, &error),
+                Waiting::Event(stream, sequence) => self.tell_not_kept(stream, sequence, &error),
+                // Each event up to there is on the disk, or was just refused.
+                Waiting::Stream(stream, through) => self.endpoint.runs.cover(stream, through),
                 Waiting::Fleet(message) => self.answer_fleet(message, Err(&error)),
             }
         }
@@ -208,6 +219,7 @@ impl Shard {
             match waiting {
                 Waiting::Connection(key) => self.answered(key, &Answer::empty(200)),
                 Waiting::Link(key) => self.answer_link(key, Ok(())),
+                Waiting::Event(..) => {}
                 Waiting::Stream(stream, through) => self.endpoint.runs.cover(stream, through),
                 Waiting::Fleet(message) => self.answer_fleet(message, Ok(())),
             }
@@ -216,13 +228,13 @@ impl Shard {
 
     /// Whether a request waits for a disk; publishers that keep their events do not count.
     pub(super) fn has_durable_requests(&self) -> bool {
-        self.unsynced.publishers.iter().any(|(_, waiting)| !matches!(waiting, Waiting::Stream(..)))
+        self.unsynced.publishers.iter().any(|(_, waiting)| !waiting.keeps_events())
     }
 
     /// Gives the publishers up that wait for a disk: this node does not lead any more. Those who keep their events need no word.
     pub(super) fn take_durable_publishers(&mut self) -> Vec<Waiting> {
         let waiting = self.unsynced.publishers.drain(..).map(|(_, waiting)| waiting);
-        waiting.filter(|waiting| !matches!(waiting, Waiting::Stream(..))).collect()
+        waiting.filter(|waiting| !waiting.keeps_events()).collect()
     }
 }
 

@@ -320,7 +320,8 @@ impl Shard {
         topic.counts.late.fetch_add(u64::from(is_late), Relaxed);
         let kept = &mut self.real_time.kept[slot.index()];
         // Who was behind is brought it later than it went out.
-        if let (false, Some(latency)) = (std::mem::replace(&mut kept.is_out, true), &topic.counts.latency) {
+        let is_again = std::mem::replace(&mut kept.is_out, true);
+        if let (false, Some(latency)) = (is_again, &topic.counts.latency) {
             latency.record(u64::try_from(self.clock.broker().since(created).as_nanos()).unwrap_or(u64::MAX));
         }
         let EventId { publisher, incarnation, sequence, .. } = event;
@@ -357,10 +358,14 @@ impl Shard {
         if is_host_enough {
             self.is_under_way(stream, event);
         }
+        let synced_at = position.filter(|_| is_durable);
+        // Its publisher may come to a new leader only now, so it need not be known yet.
+        if let (Some(position), false) = (synced_at, is_again) {
+            self.unsynced.publishers.push_back((position, Waiting::Event(identity, sequence)));
+        }
         if is_durable {
             self.promise_logged(identity, sequence);
         }
-        let synced_at = position.filter(|_| is_durable);
         let publisher = publisher.and_then(|publisher| self.awaits_cover(slot, (stream, event.sequence), publisher, synced_at));
         match (publisher, position) {
             (Some(publisher), Some(position)) if is_durable => self.unsynced.publishers.push_back((position, publisher)),
@@ -375,7 +380,7 @@ impl Shard {
             Waiting::Connection(key) => key,
             Waiting::Link(key) => return self.answer_link(key, result),
             Waiting::Fleet(message) => return self.answer_fleet(message, result),
-            Waiting::Stream(..) => unreachable!("a stream's publisher does not wait for a dispatch"),
+            Waiting::Event(..) | Waiting::Stream(..) => unreachable!("a stream's publisher does not wait for a dispatch"),
         };
         let Some(connection) = self.connections.get_mut(key.slot).filter(|connection| connection.serial == key.serial) else { return };
         if let Phase::Waiting { keep_alive, is_head } = connection.phase {

@@ -219,6 +219,9 @@ impl Shard {
         let stream = numbered.stream(topic, publisher);
         self.endpoint.runs.heard(stream, numbered.link);
         self.endpoint.runs.taken(stream, sequence);
+        if let Some(position) = position.filter(|_| self.is_durable()) {
+            self.unsynced.publishers.push_back((position, Waiting::Event(stream, sequence)));
+        }
         self.promise_best_effort(stream, sequence);
         Ok(Published::AtOnce(position))
     }

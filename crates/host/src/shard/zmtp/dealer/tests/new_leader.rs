@@ -1,4 +1,6 @@
-//! What publishers and subscribers receive while this node begins or ceases to lead.
+//! What publishers and subscribers receive while this node begins or ceases to lead, or its disk fails.
+
+use std::ops::Range;
 
 use bodkin_arrowhead::{
     form::SystemRequest,
@@ -7,8 +9,10 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::{
     PublisherId, Sequence,
+    member::Protection,
     wire::{EventHeader, Flags, RefusalReason},
 };
+use bodkin_store::event_log::{EventLog, EventLogLimits, Position};
 
 use super::{super::super::publish::EventTexts, *};
 use crate::topics::TopicError;
@@ -175,4 +179,59 @@ fn event_is_accepted_when_the_lease_is_renewed_during_due_work() {
     let (sensor, published) = scene.publish_past_lease(true);
     published.unwrap();
     assert_eq!(scene.answers(sensor), [Answer::Covered(1)]);
+}
+
+impl Scene {
+    /// Gives the shard an event log, which is never synced by itself.
+    fn open_log(&mut self) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let limits = EventLogLimits { bytes_max: 1 << 20, age_max: Duration::from_secs(60) };
+        let (log, _) = EventLog::open(directory.path(), limits, Position(0), 1, Box::new(|_, _| {})).unwrap();
+        self.shard.log = Some(log);
+        directory
+    }
+
+    /// Publishes events, and ends the turn with the result of their sync.
+    fn sync(&mut self, slot: usize, topic: &str, sequences: Range<u64>, result: Result<(), String>) -> Vec<Answer> {
+        for sequence in sequences {
+            self.publish(slot, topic, sequence).unwrap();
+            self.shard.work(16);
+        }
+        self.shard.end_turn();
+        // Without a Backup its disk is not waited for.
+        self.shard.pair_tells(News::Protection(Protection::Alone));
+        self.shard.serve_backup();
+        let end = self.shard.log.as_ref().unwrap().next_position();
+        self.shard.synced(end, result);
+        self.shard.tell_covered();
+        self.answers(slot)
+    }
+}
+
+#[test]
+fn every_event_is_refused_when_its_sync_fails() {
+    // A run may begin with any number.
+    const FIRST: u64 = 1 << 40;
+    let mut scene = Scene::new();
+    let _log = scene.open_log();
+    scene.declare("KEPT", true);
+    let (sensor, _sensor) = scene.publisher("sensor");
+    scene.leads();
+    let answers = scene.sync(sensor, "KEPT", FIRST..FIRST + 3, Err("the disk is full".to_owned()));
+    let refused = |sequence| Answer::Refused(sequence, RefusalReason::NotKept);
+    assert_eq!(answers, [refused(FIRST), refused(FIRST + 1), refused(FIRST + 2), Answer::Covered(FIRST + 2)]);
+    assert_eq!(scene.sync(sensor, "KEPT", FIRST + 3..FIRST + 5, Ok(())), [Answer::Covered(FIRST + 4)]);
+}
+
+#[test]
+fn best_effort_event_is_refused_when_its_sync_fails() {
+    let mut scene = Scene::new();
+    let _log = scene.open_log();
+    scene.shard.context.durable = ["KEPT".into()].into();
+    let (sensor, _sensor) = scene.publisher("sensor");
+    scene.leads();
+    assert_eq!(scene.sync(sensor, "KEPT", 1..2, Ok(())), [Answer::Covered(1)]);
+    // The first one comes again.
+    let answers = scene.sync(sensor, "KEPT", 1..3, Err("the disk is full".to_owned()));
+    assert_eq!(answers, [Answer::Refused(2, RefusalReason::NotKept), Answer::Covered(2)]);
 }
