@@ -306,15 +306,18 @@ impl Subscriber {
             }
             Input::Leader { session, epoch, is_leader } => self.told(session, epoch, is_leader, outputs),
         }
-        while let Some((_, key)) = self.due.pop_front_if(|(at, _)| *at <= now) {
+        // Without a leader there is nobody to tell: what is due waits for the next one.
+        while let Some(leader) = self.leader()
+            && let Some((_, key)) = self.due.pop_front_if(|(at, _)| *at <= now)
+        {
             self.streams[key.0 as usize].is_due = false;
-            self.acknowledge(key, outputs);
+            self.acknowledge(leader, key, outputs);
         }
     }
 
     /// When to call [`Self::step`] with [`Input::Tick`] if nothing else happens before.
     pub fn next_timer(&self) -> Option<Instant> {
-        self.due.front().map(|(at, _)| *at)
+        self.due.front().filter(|_| self.leader().is_some()).map(|(at, _)| *at)
     }
 
     fn told(&mut self, session: Session, epoch: Epoch, is_leader: bool, outputs: &mut Vec<Output>) {
@@ -369,19 +372,20 @@ impl Subscriber {
 
     /// Whatever the broker sends again it has no acknowledgement for, so a duplicate is acknowledged too.
     fn acknowledge_soon(&mut self, now: Instant, key: StreamKey, at_once: bool, outputs: &mut Vec<Output>) {
+        let leader = self.leader();
         let stream = &mut self.streams[key.0 as usize];
         stream.unacknowledged = stream.unacknowledged.saturating_add(1);
-        if at_once || stream.unacknowledged >= self.config.acknowledge_every {
-            self.acknowledge(key, outputs);
+        let is_due = at_once || stream.unacknowledged >= self.config.acknowledge_every;
+        if let Some(leader) = leader.filter(|_| is_due) {
+            self.acknowledge(leader, key, outputs);
         } else if !std::mem::replace(&mut stream.is_due, true) {
             self.due.push_back((now.plus(self.config.acknowledge_after), key));
         }
     }
 
-    fn acknowledge(&mut self, key: StreamKey, outputs: &mut Vec<Output>) {
+    fn acknowledge(&mut self, session: Session, key: StreamKey, outputs: &mut Vec<Output>) {
         let stream = &mut self.streams[key.0 as usize];
         stream.unacknowledged = 0;
-        let Some(session) = self.sessions.leader() else { return };
         let (topic, publisher) = (stream.topic, stream.publisher);
         for window in stream.previous.iter_mut().chain([&mut stream.current]) {
             if window.take_unacknowledged() {

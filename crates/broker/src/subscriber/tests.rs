@@ -183,6 +183,21 @@ fn a_new_leader_is_told_what_is_there_and_the_old_one_is_not_believed() {
 }
 
 #[test]
+fn acknowledgement_without_leader_is_sent_to_the_next() {
+    let mut trial = Trial::new(2, 0, Beginning::Present);
+    let leads = |is_leader| Input::Leader { session: One, epoch: Epoch(1), is_leader };
+    trial.event(1);
+    trial.take(leads(false));
+    assert_eq!(trial.told(), [Output::Leaderless]);
+    trial.event(2);
+    trial.now = AFTER_NS;
+    trial.take(Input::Tick);
+    assert_eq!((trial.told(), trial.subscriber.next_timer()), (vec![], None), "nobody could be told");
+    trial.take(leads(true));
+    assert_eq!(trial.told(), [trial.acknowledged(One, 2)], "it sends nothing again in the same epoch");
+}
+
+#[test]
 fn a_restarted_publisher_begins_anew_and_the_run_before_may_end_meanwhile() {
     let mut trial = Trial::new(100, 0, Beginning::Present);
     trial.event(8);

@@ -1,7 +1,7 @@
 //! A subscriber with sockets.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io,
     time::Duration,
 };
@@ -37,7 +37,56 @@ pub struct RealtimeSubscriber {
     /// Where frames are made.
     frame: Vec<u8>,
     /// What its application has acknowledged, where it does so itself.
-    acknowledged: Option<BTreeMap<(TopicKey, PublisherId, Incarnation), Sequence>>,
+    application: Option<ApplicationAcks>,
+}
+
+/// A publisher's run of a topic.
+type Run = (TopicKey, PublisherId, Incarnation);
+
+/// What an application has acknowledged, and what of that the leader has to be told.
+#[derive(Default)]
+struct ApplicationAcks {
+    acknowledged: BTreeMap<Run, Sequence>,
+    /// Runs whose acknowledgement goes to the leader at the end of a turn, or when a broker leads.
+    pending: BTreeSet<Run>,
+}
+
+impl ApplicationAcks {
+    fn acknowledge(&mut self, run: Run, through: Sequence) {
+        let (topic, publisher, _) = run;
+        // Of one run before the present one the last events may still come.
+        let mut older = self.acknowledged.range((topic, publisher, Incarnation(0))..run).map(|(older, _)| *older);
+        if let (Some(oldest), Some(_)) = (older.next(), older.next()) {
+            self.acknowledged.remove(&oldest);
+            self.pending.remove(&oldest);
+        }
+        let known = self.acknowledged.entry(run).or_insert(through);
+        *known = through.max(*known);
+        self.pending.insert(run);
+    }
+
+    /// A broker sends an event again, so it has no acknowledgement for it. What the application has not acknowledged it still has in hand.
+    fn duplicate(&mut self, run: Run, sequence: Sequence) {
+        if self.acknowledged.get(&run).is_some_and(|through| sequence <= *through) {
+            self.pending.insert(run);
+        }
+    }
+
+    /// What is to be sent to the leader.
+    fn take_pending(&mut self) -> impl Iterator<Item = (Run, Sequence)> + use<'_> {
+        std::mem::take(&mut self.pending).into_iter().map(|run| (run, self.acknowledged[&run]))
+    }
+
+    /// How far the application has the runs of a topic.
+    fn watermarks(&self, topic: TopicKey) -> Vec<Watermark> {
+        let of_topic = self.acknowledged.iter().filter(|((of, ..), _)| *of == topic);
+        let watermark = |((_, publisher, incarnation), through): (&Run, &Sequence)| Watermark {
+            publisher: *publisher,
+            incarnation: *incarnation,
+            through: *through,
+        };
+        of_topic.map(watermark).collect()
+    }
 }
 
 struct Topic {
@@ -162,29 +211,20 @@ impl RealtimeSubscriber {
             outputs: Vec::new(),
             sends: Vec::new(),
             frame: Vec::new(),
-            acknowledged: None,
+            application: None,
         })
     }
 
     /// The same whose application says itself what it has ([`Self::acknowledge`]): what was told is safe with it only then.
     pub fn acknowledged_by_application(self) -> Self {
-        Self { acknowledged: Some(BTreeMap::new()), ..self }
+        Self { application: Some(ApplicationAcks::default()), ..self }
     }
 
-    /// Acknowledges a publisher's run up to an event, where the application does so itself; it goes out in the next turn. What is acknowledged while no broker leads is told when one does.
+    /// Acknowledges a publisher's run up to an event, where the application does so itself; it goes out in the next turn, or when a broker leads. A leader that sends an
+    /// acknowledged event again, as one does behind a failover, is sent the acknowledgement again.
     pub fn acknowledge(&mut self, topic: TopicKey, publisher: PublisherId, incarnation: Incarnation, through: Sequence) {
-        let acknowledged = self.acknowledged.as_mut().expect("its application acknowledges");
-        // Of one run before the present one the last events may still come.
-        let older = (topic, publisher, Incarnation(0))..(topic, publisher, incarnation);
-        if acknowledged.range(older.clone()).count() > 1 {
-            let oldest = acknowledged.range(older).next().map(|(run, _)| *run).expect("there are two");
-            acknowledged.remove(&oldest);
-        }
-        let known = acknowledged.entry((topic, publisher, incarnation)).or_insert(through);
-        *known = through.max(*known);
-        if let Some(session) = self.machine.leader() {
-            self.sends.push(Send::Acknowledge { session, topic, publisher, incarnation, through });
-        }
+        let application = self.application.as_mut().expect("its application acknowledges");
+        application.acknowledge((topic, publisher, incarnation), through);
     }
 
     /// Subscribes again to a topic that a broker has refused, with both brokers.
@@ -237,8 +277,8 @@ impl RealtimeSubscriber {
     /// # Errors
     /// The system's poll does not work. What befalls a session is a report.
     pub fn turn(&mut self, wait: Duration, mut told: impl FnMut(SubscriberReport<'_>)) -> io::Result<()> {
-        let Self { machine, links, outputs, sends, by_name, acknowledged, .. } = self;
-        let acknowledges = acknowledged.is_none();
+        let Self { machine, links, outputs, sends, by_name, application, .. } = self;
+        let acknowledges = application.is_none();
         links.turn(wait, machine.next_timer(), &mut |now, session, heard| {
             let input = match heard {
                 Heard::Ready => {
@@ -263,6 +303,9 @@ impl RealtimeSubscriber {
                         let topic = key(by_name, topic)?;
                         let received = machine.receive(now, session, topic, &header, outputs);
                         carry(outputs, sends, acknowledges, &mut told);
+                        if let (Some(application), Received::Duplicate | Received::Old) = (&mut *application, received) {
+                            application.duplicate((topic, header.publisher, header.incarnation), header.sequence);
+                        }
                         tell(received, Event { topic, payload, header, metadata, is_late: false }, &mut told);
                         None
                     }
@@ -294,6 +337,11 @@ impl RealtimeSubscriber {
     /// Gives the sockets what is to be sent.
     fn send(&mut self) {
         let mut sends = std::mem::take(&mut self.sends);
+        if let (Some(application), Some(session)) = (&mut self.application, self.machine.leader()) {
+            let acknowledge =
+                |((topic, publisher, incarnation), through)| Send::Acknowledge { session, topic, publisher, incarnation, through };
+            sends.extend(application.take_pending().map(acknowledge));
+        }
         for send in sends.drain(..) {
             let epoch = self.machine.epoch();
             match send {
@@ -318,7 +366,10 @@ impl RealtimeSubscriber {
     }
 
     fn attach(&mut self, session: Session, topic: TopicKey) {
-        let watermarks: Vec<Watermark> = self.watermarks(topic);
+        let watermarks = match &self.application {
+            Some(application) => application.watermarks(topic),
+            None => self.machine.watermarks(topic).collect(),
+        };
         let Topic { name, subscription } = &self.topics[topic.index()];
         let subscribe = ClientFrame::Subscribe {
             epoch: self.machine.epoch(),
@@ -330,17 +381,6 @@ impl RealtimeSubscriber {
             watermarks: Watermarks::Own(&watermarks),
         };
         push(&mut self.links, &mut self.frame, session, &subscribe);
-    }
-}
-
-impl RealtimeSubscriber {
-    /// How far each run has come; where its application acknowledges, how far that has.
-    fn watermarks(&self, topic: TopicKey) -> Vec<Watermark> {
-        let Some(acknowledged) = &self.acknowledged else { return self.machine.watermarks(topic).collect() };
-        let of_topic = acknowledged.iter().filter(|((of, ..), _)| *of == topic);
-        of_topic
-            .map(|((_, publisher, incarnation), through)| Watermark { publisher: *publisher, incarnation: *incarnation, through: *through })
-            .collect()
     }
 }
 

@@ -79,6 +79,8 @@ pub enum Said {
     Last(u64),
     /// How far the subscriber had the only stream, or 0.
     Subscribe(u64),
+    /// How far the subscriber has acknowledged a stream.
+    Delivered(u64),
 }
 
 pub struct TestBroker {
@@ -336,6 +338,7 @@ impl Server {
                 self.tell(id, &ClientFrame::SubscribeRefused { epoch, reason, topic, text: "there is one topic" });
             }
             ClientFrame::Delivered { publisher, incarnation, through, .. } => {
+                self.say_to_test(Said::Delivered(through.0));
                 let identity = StreamIdentity { topic: self.topic, publisher, incarnation };
                 let stream = self.sources.keys().copied().find(|stream| self.shard.identity(*stream) == Some(identity));
                 let subscription = self.subscriptions[&self.clients[&id].name];

@@ -1,5 +1,6 @@
 //! Publisher and subscriber over real sockets, against brokers that run the real machine.
 
+mod acknowledged;
 mod broker;
 mod guaranteed;
 
