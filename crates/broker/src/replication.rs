@@ -71,7 +71,9 @@ pub enum BackupStanding {
     Absent,
     /// The witness knows that it lacks something, so it will not lead. Covered is what is covered without one.
     Out,
-    /// As before, and its link is there: it is being given what it lacks.
+    /// As before, and its link is there: it is sent the control operations that it lacks. What is kept comes behind them.
+    CatchingUp,
+    /// As before, and it is given what is kept.
     Joining,
     /// It has been given everything, and the witness is told so: it may be voted for already, and may not. Neither accepted events nor those that it
     /// acknowledges count as covered.
@@ -85,12 +87,12 @@ pub enum BackupStanding {
 impl BackupStanding {
     /// Whether it will not lead in our place, so that there is nothing to wait for.
     pub(crate) fn is_out(self) -> bool {
-        matches!(self, Self::Absent | Self::Out | Self::Joining)
+        matches!(self, Self::Absent | Self::Out | Self::CatchingUp | Self::Joining)
     }
 
     /// Whether there is a session of the replica link.
     pub(crate) fn has_link(self) -> bool {
-        matches!(self, Self::Joining | Self::Settling | Self::InSync)
+        matches!(self, Self::CatchingUp | Self::Joining | Self::Settling | Self::InSync)
     }
 }
 
@@ -189,7 +191,7 @@ impl Replication {
             BackupStanding::Settling | BackupStanding::InSync => true,
             // A stream that is opened behind the end of what is given comes like any other.
             BackupStanding::Joining => stream < self.given || self.is_given,
-            BackupStanding::Absent | BackupStanding::Out | BackupStanding::Lost => false,
+            BackupStanding::Absent | BackupStanding::Out | BackupStanding::CatchingUp | BackupStanding::Lost => false,
         }
     }
 

@@ -164,7 +164,9 @@ impl<R> Shard<R> {
     /// The Backup stands differently.
     pub(super) fn backup_stands(&mut self, standing: BackupStanding, outputs: &mut Vec<Output>) {
         match standing {
-            BackupStanding::Joining => self.replication.begin_session(),
+            // The session that has begun with control operations goes on.
+            BackupStanding::Joining if self.replication.standing == BackupStanding::CatchingUp => {}
+            BackupStanding::CatchingUp | BackupStanding::Joining => self.replication.begin_session(),
             BackupStanding::Settling | BackupStanding::InSync => {
                 let is_given = self.replication.standing.has_link() && self.replication.is_given;
                 assert!(is_given, "a Backup is in sync when it has been given everything");

@@ -82,7 +82,8 @@ pub enum Input {
     /// The member has said until when this node leads; a time that has passed fences it. In another epoch than before required subscriptions that have a
     /// session are brought again what they have not acknowledged: clients are told of the epoch behind this, and in front of the next [work](super::Shard::next).
     Authority(Authority),
-    /// The Backup stands differently. [`BackupStanding::Joining`] begins a session of the replica link.
+    /// The Backup stands differently. [`BackupStanding::CatchingUp`] begins a session of the replica link, and [`BackupStanding::Joining`] does where none
+    /// has begun.
     Backup(BackupStanding),
 }
 

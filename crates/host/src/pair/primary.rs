@@ -5,6 +5,7 @@
 //! (`docs/design/pair.md`, "Why nothing answered is lost"). How the Backup stands comes back as a value, for the broker's machine.
 
 mod answers;
+mod change_queue;
 mod joining;
 mod lack;
 mod records;
@@ -22,7 +23,7 @@ use bodkin_broker::{
 };
 use bodkin_store::event_log::{self, RecordName};
 
-use self::{answers::Commit, lack::Lack, records::Parting, tail::Tail};
+use self::{answers::Commit, change_queue::ChangeQueue, lack::Lack, records::Parting, tail::Tail};
 pub use self::{lack::Piece, terms::PairTerms};
 use super::{
     COPY_FILE, PairHandle,
@@ -49,8 +50,8 @@ enum Session {
     Wanted,
     /// A copy of the database is being made.
     Asked,
-    /// The copy is on its way; what is committed meanwhile waits behind it.
-    Copying { file: File, tail: Vec<Change>, tail_bytes: usize },
+    /// It is sent what it lacks of the database: the rest of a copy, if it needs one, and the changes behind that.
+    CatchingUp { copy: Option<File> },
     /// It is being given what the shard keeps.
     Joining,
     /// It has everything, and the witness does not know yet.
@@ -107,6 +108,8 @@ pub struct Primary {
     /// Operations that were committed, and the last of them, for a Backup that was away.
     committed: u64,
     tail: Tail,
+    /// Changes for this session that have no place in the channel yet.
+    queue: ChangeQueue,
     /// What the Backup has said that it has: nothing yet, or up to which operation.
     have: Option<Option<u64>>,
     /// Where its event log parts from this node's.
@@ -152,6 +155,7 @@ impl Primary {
             is_given: false,
             committed: 0,
             tail: Tail::default(),
+            queue: ChangeQueue::default(),
             have: None,
             parting: Parting::Known,
             next_number: None,
@@ -252,7 +256,7 @@ impl Primary {
             }
             self.pair.channel_ended(self.serial);
         }
-        (self.session, self.answered_alone) = (Session::None, None);
+        (self.session, self.answered_alone, self.queue) = (Session::None, None, ChangeQueue::default());
         if let Some((_, first)) = self.records.front() {
             self.lack.note(*first);
         }
@@ -266,8 +270,18 @@ impl Primary {
         self.standing()
     }
 
+    /// Sends the changes that there is room for. `position` gives each its place in the channel, if that has one; the others wait for an acknowledgement.
+    pub fn send_changes(&mut self, now: Instant, mut position: impl FnMut(u64) -> Option<Position>) {
+        while self.takes_changes()
+            && let Some(position) = self.queue.next().and_then(&mut position)
+            && let Some(change) = self.queue.pop()
+        {
+            self.send_change(&change, position, now);
+        }
+    }
+
     /// Sends a change, which is the next one of the channel.
-    pub fn send_change(&mut self, change: &Change, position: Position, now: Instant) {
+    fn send_change(&mut self, change: &Change, position: Position, now: Instant) {
         if self.next_number.is_some_and(|next| next != change.number) {
             self.tell_number(change.number - 1);
         }

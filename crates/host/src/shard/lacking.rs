@@ -71,8 +71,8 @@ impl Shard {
     pub(super) fn give_lacking(&mut self, serial: u64, piece: Piece) {
         let now = self.clock.broker();
         let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself has no Backup") };
-        let changes = primary.read_piece(serial, piece, now);
-        self.send_changes(changes);
+        let queued = primary.read_piece(serial, piece, now);
+        self.send_queued(queued);
     }
 }
 

@@ -10,10 +10,7 @@ use super::{Shard, connection::Phase, from_fleet::FleetMessage, logged::Logged, 
 use crate::{
     answer::{Answer, Refusal},
     inbox::ConnectionKey,
-    pair::{
-        Ticket,
-        primary::{Primary, TooFar},
-    },
+    pair::{Ticket, primary::Primary},
 };
 
 /// A batch of records for the Backup takes no further one from here on, so that it fits a frame.
@@ -101,10 +98,8 @@ impl Shard {
     pub(super) fn copy_records(&mut self) {
         while let Some((first, batch)) = self.unsynced.batches.pop_front() {
             let Some(primary) = &mut self.primary else { unreachable!("a cloud by itself copies nothing") };
-            match primary.logged(batch, first) {
-                Ok(changes) => self.send_changes(changes),
-                Err(TooFar(why)) => self.lose_backup(why),
-            }
+            let queued = primary.logged(batch, first);
+            self.send_queued(queued);
         }
     }
 

@@ -17,7 +17,7 @@ use mio::{Interest, Token, event::Event as Readiness};
 use super::{Shard, Waiting, failover::Failover, not_taken::NotTaken, zmtp::Turn};
 use crate::pair::{
     News, Promoted, RequiredSubscriber, boot_time,
-    primary::{Change, NOT_KNOWN, Primary, TooFar},
+    primary::{NOT_KNOWN, Primary, TooFar},
 };
 use crate::topics::RealTimeTopic;
 
@@ -94,17 +94,18 @@ impl Shard {
                 standing.into_iter().for_each(|standing| self.stand(standing));
             }
             News::BackupGone => self.lose_backup("the Backup is not connected any more"),
-            News::Committed(Committed::Group(group)) => match primary.committed(group) {
-                Ok(changes) => self.send_changes(changes),
-                Err(TooFar(why)) => self.lose_backup(why),
-            },
+            News::Committed(Committed::Group(group)) => {
+                let queued = primary.committed(group);
+                self.send_queued(queued);
+            }
             News::Committed(Committed::Copy(Ok(path))) => {
                 // What the log has until now is given to the Backup from there, once.
                 self.copy_records();
                 let Some(primary) = &mut self.primary else { return };
                 let (position, log_end) = (self.broker.position(), end_of(self.log.as_ref()));
-                if let Err(TooFar(why)) = primary.copied(&path, position, log_end, now) {
-                    self.lose_backup(why);
+                match primary.copied(&path, position, log_end, now) {
+                    Ok(standing) => standing.into_iter().for_each(|standing| self.stand(standing)),
+                    Err(TooFar(why)) => self.lose_backup(why),
                 }
             }
             News::Committed(Committed::Copy(Err(why))) => {
@@ -243,18 +244,19 @@ impl Shard {
         self.stand(standing);
     }
 
-    /// Sends changes of the database behind everything that was sent before.
-    pub(super) fn send_changes(&mut self, changes: Vec<Change>) {
-        let now = self.clock.broker();
-        for change in changes {
-            if !change.fits_a_frame() {
-                return self.lose_backup("a record of the event log is larger than a frame");
-            }
-            let Some(position) = self.broker.control(change.number) else {
-                return self.lose_backup("too much waits for its acknowledgement");
-            };
-            let Some(primary) = &mut self.primary else { return };
-            primary.send_change(&change, position, now);
+    /// Sends changes of the database behind everything that was sent before, as far as there is room for them.
+    fn send_changes(&mut self) {
+        let (now, broker) = (self.clock.broker(), &mut self.broker);
+        if let Some(primary) = &mut self.primary {
+            primary.send_changes(now, |number| broker.control(number));
+        }
+    }
+
+    /// Sends what was queued, or gives the Backup up.
+    pub(super) fn send_queued(&mut self, queued: Result<(), TooFar>) {
+        match queued {
+            Ok(()) => self.send_changes(),
+            Err(TooFar(why)) => self.lose_backup(why),
         }
     }
 
@@ -282,6 +284,8 @@ impl Shard {
                     self.context.stalls.backup_has_answered(round_trip_ns);
                 }
                 self.carry_out_now();
+                // In front of replicas: a stream may be of a topic that a change declares.
+                self.send_changes();
             }
             if !is_more {
                 return;
@@ -297,9 +301,8 @@ impl Shard {
         self.search_parting();
         self.send_checkpoints();
         let Some(primary) = &mut self.primary else { return };
-        if let Some(tail) = primary.resume(self.broker.position(), end_of(self.log.as_ref()), now) {
-            self.give(tail);
-        }
+        let standing = primary.resume(self.broker.position(), end_of(self.log.as_ref()), now);
+        standing.into_iter().for_each(|standing| self.stand(standing));
         let Some(primary) = &mut self.primary else { return };
         if let Some(path) = primary.wants_copy(now)
             && let Err(error) = self.context.store.copy_to(path)
@@ -307,10 +310,12 @@ impl Shard {
             tracing::warn!(%error, "no copy for the Backup can be made now");
             return self.lose_backup("no copy of the database could be made");
         }
-        match primary.pump(now) {
-            Ok(None) => {}
-            Ok(Some(tail)) => self.give(tail),
-            Err(TooFar(why)) => return self.lose_backup(why),
+        if let Err(TooFar(why)) = primary.pump(now) {
+            return self.lose_backup(why);
+        }
+        self.send_changes();
+        if self.primary.as_mut().is_some_and(Primary::has_sent_changes) {
+            self.give();
         }
         let Some(primary) = &mut self.primary else { return };
         if primary.gives_up_at().is_some_and(|at| at <= now) {
@@ -343,13 +348,11 @@ impl Shard {
         }
     }
 
-    /// Gives a Backup that has the database up to these changes what it lacks.
-    fn give(&mut self, tail: Vec<Change>) {
+    /// Gives a Backup that was sent what it lacks of the database what this shard keeps, behind the changes that declare the topics.
+    fn give(&mut self) {
         self.stand(BackupStanding::Joining);
         // In front of everything that is kept for them.
         self.name_required();
-        self.send_changes(tail);
-        // Behind the changes that declare the topics.
         self.name_asked();
         self.give_checkpoints();
     }

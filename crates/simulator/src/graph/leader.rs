@@ -390,7 +390,7 @@ impl Leader {
         match standing {
             BackupStanding::Settling | BackupStanding::InSync => {}
             BackupStanding::Lost => self.cover.lost(),
-            BackupStanding::Absent | BackupStanding::Out => self.let_go(now),
+            BackupStanding::Absent | BackupStanding::Out | BackupStanding::CatchingUp => self.let_go(now),
             BackupStanding::Joining => {
                 self.cover.lost();
                 self.cover.hasten();

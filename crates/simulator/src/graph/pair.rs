@@ -248,8 +248,8 @@ impl Pair {
             BackupStanding::Absent | BackupStanding::Out => self.join()?,
             BackupStanding::Settling if which > 1 => self.stand(BackupStanding::InSync)?,
             BackupStanding::Settling | BackupStanding::InSync if which == 0 => self.stand(BackupStanding::Lost)?,
-            BackupStanding::Joining if which == 0 => self.stand(BackupStanding::Out)?,
-            BackupStanding::Joining | BackupStanding::Settling | BackupStanding::InSync => {}
+            BackupStanding::CatchingUp | BackupStanding::Joining if which == 0 => self.stand(BackupStanding::Out)?,
+            BackupStanding::CatchingUp | BackupStanding::Joining | BackupStanding::Settling | BackupStanding::InSync => {}
         }
         Ok(())
     }
@@ -365,7 +365,7 @@ impl Pair {
                 BackupStanding::Lost => self.stand(BackupStanding::Out)?,
                 BackupStanding::Absent | BackupStanding::Out => self.join()?,
                 BackupStanding::Settling => self.stand(BackupStanding::InSync)?,
-                BackupStanding::Joining | BackupStanding::InSync => {}
+                BackupStanding::CatchingUp | BackupStanding::Joining | BackupStanding::InSync => {}
             }
             if self.taken < self.points.len() as u64 {
                 self.offer(self.taken + 1, false)?;

@@ -395,6 +395,27 @@ fn control_operations_and_replicas_share_one_order() {
 }
 
 #[test]
+fn backup_that_catches_up_is_given_events_after_control_operations() {
+    let mut driven = Driven::new(&[roomy()]);
+    driven.step(Input::Backup(BackupStanding::Out));
+    let (stream, _key) = (driven.stream(0, 1), driven.subscribe(0, 1_000_000));
+    driven.publish(stream, 1).unwrap();
+    driven.work();
+    driven.step(Input::Backup(BackupStanding::CatchingUp));
+    let operation = driven.shard.control(11).unwrap();
+    driven.now += 100;
+    driven.publish(stream, 2).unwrap();
+    assert_eq!(driven.work(), "A2", "it goes to the subscriber alone");
+    driven.told();
+    driven.step(Input::Backup(BackupStanding::Joining));
+    assert_eq!(driven.work(), "(A1) (A2) end");
+    driven.shard.acknowledged(operation, &mut driven.outputs).unwrap();
+    assert!(driven.told().contains(&Output::Replicated { operation: 11 }), "the session goes on");
+    driven.acknowledge_all();
+    assert_eq!(driven.told(), [Output::CaughtUp]);
+}
+
+#[test]
 fn what_is_filled_in_behind_a_replica_is_not_covered_by_its_acknowledgement() {
     let mut driven = Driven::new(&[Terms { jitter_ns: 10_000, ..roomy() }]);
     driven.join();

@@ -111,7 +111,7 @@ impl Pair {
         self.backup.begin_snapshot(self.primary.position(), &mut freed);
         self.at_backup.clear();
         assert_eq!(self.backup.kept(), 0);
-        self.stands(BackupStanding::Joining);
+        self.stands(BackupStanding::CatchingUp);
     }
 
     fn stands(&mut self, standing: BackupStanding) {
@@ -280,7 +280,7 @@ impl Pair {
     /// leader, or is not believed. A Backup that may be voted for has led meanwhile, and has brought everybody up to `most` events of those that it can have.
     fn interregnum(&mut self, most: usize, comes_late: bool) {
         let (most, standing) = match self.standing {
-            BackupStanding::Absent | BackupStanding::Out | BackupStanding::Joining => (0, BackupStanding::Out),
+            BackupStanding::Absent | BackupStanding::Out | BackupStanding::CatchingUp | BackupStanding::Joining => (0, BackupStanding::Out),
             BackupStanding::Settling | BackupStanding::InSync | BackupStanding::Lost => (most, BackupStanding::Lost),
         };
         self.step(Input::Authority(Authority { epoch: Epoch(self.epoch), until: at(self.now) }));
@@ -322,7 +322,8 @@ impl Pair {
                 BackupStanding::Absent | BackupStanding::Out => self.join(),
                 BackupStanding::Settling if argument > 4 => self.stands(BackupStanding::InSync),
                 BackupStanding::Settling | BackupStanding::InSync if argument < 4 => self.stands(BackupStanding::Lost),
-                BackupStanding::Joining if argument < 4 => self.stands(BackupStanding::Out),
+                BackupStanding::CatchingUp | BackupStanding::Joining if argument < 4 => self.stands(BackupStanding::Out),
+                BackupStanding::CatchingUp => self.stands(BackupStanding::Joining),
                 BackupStanding::Joining | BackupStanding::Settling | BackupStanding::InSync => {}
             },
             10 => self.interregnum(argument as usize / 2, argument.is_multiple_of(2)),
@@ -338,6 +339,9 @@ impl Pair {
     fn settle(&mut self) {
         if matches!(self.standing, BackupStanding::Lost | BackupStanding::Out) {
             self.join();
+        }
+        if self.standing == BackupStanding::CatchingUp {
+            self.stands(BackupStanding::Joining);
         }
         (0..self.subscribers.len()).for_each(|who| self.come(who));
         for _ in 0..8 {
@@ -453,7 +457,7 @@ proptest! {
         let mut pair = Pair::new(mark_every, subscribers);
         pair.primary.set_replication(ReplicationPolicy { backup_keeps, ..ReplicationPolicy::default() });
         script.iter().for_each(|&(action, argument)| pair.act(action, argument));
-        if matches!(pair.standing, BackupStanding::Out | BackupStanding::Joining) {
+        if matches!(pair.standing, BackupStanding::Out | BackupStanding::CatchingUp | BackupStanding::Joining) {
             // One that lacks something is not voted for.
             pair.settle();
         }

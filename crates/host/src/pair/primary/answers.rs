@@ -6,8 +6,6 @@ use bodkin_store::replication::Group;
 use super::{Change, Primary, Session, TooFar};
 use crate::pair::boot_time;
 
-/// Changes that wait for the end of a copy; beyond, the Backup is to begin anew.
-const TAIL_BYTES_MAX: usize = 64 << 20;
 /// Largest operation that fits a frame beside its fields.
 pub(super) const OPERATION_BYTES_MAX: usize = LINK_FRAME_BYTES_MAX - 64;
 
@@ -19,8 +17,8 @@ pub(super) struct Commit {
 }
 
 impl Primary {
-    /// Takes a commit into the row of those that wait for their answers; gives what has to go to the Backup now.
-    pub fn committed(&mut self, mut group: Group) -> Result<Vec<Change>, TooFar> {
+    /// Takes a commit into the row of those that wait for their answers, and queues its changes for the Backup.
+    pub fn committed(&mut self, mut group: Group) -> Result<(), TooFar> {
         let operations = std::mem::take(&mut group.operations);
         let first = self.committed + 1;
         self.committed += operations.len() as u64;
@@ -28,30 +26,20 @@ impl Primary {
         let change = |(number, operation): (u64, Vec<u8>)| Change { number, operation: operation.into() };
         let changes: Vec<Change> = (first..).zip(operations).map(change).collect();
         changes.iter().for_each(|change| self.tail.push(change));
-        let sent = self.in_order(changes)?;
+        self.queue_changes(changes)?;
         if self.is_fenced {
             self.fenced();
         }
         self.settle();
-        Ok(sent)
+        Ok(())
     }
 
-    /// What of these goes to the Backup now; behind a copy under way they wait, and without a session nobody needs them.
-    pub(super) fn in_order(&mut self, changes: Vec<Change>) -> Result<Vec<Change>, TooFar> {
-        let is_long = !changes.iter().all(Change::fits_a_frame);
-        Ok(match &mut self.session {
-            Session::None | Session::Wanted | Session::Asked => Vec::new(),
-            _ if is_long => return Err(TooFar("a change is larger than a frame")),
-            Session::Copying { tail, tail_bytes, .. } => {
-                *tail_bytes += changes.iter().map(|change| change.operation.len()).sum::<usize>();
-                tail.extend(changes);
-                if *tail_bytes > TAIL_BYTES_MAX {
-                    return Err(TooFar("too many changes wait for the end of the copy"));
-                }
-                Vec::new()
-            }
-            Session::Joining | Session::Settling | Session::InSync => changes,
-        })
+    /// Queues changes for the Backup, unless there is no session: then nobody needs them.
+    pub(super) fn queue_changes(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<(), TooFar> {
+        match self.session {
+            Session::None | Session::Wanted | Session::Asked => Ok(()),
+            _ => changes.into_iter().try_for_each(|change| self.queue.push(change)),
+        }
     }
 
     /// The Backup has the operation of this number on its disk.

@@ -7,15 +7,17 @@ use std::{
 };
 
 use bodkin_broker::{
-    Instant,
+    BackupStanding, IN_FLIGHT_MAX, Instant,
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::event_log;
 
-use super::{COPY_AHEAD_BYTES, COPY_FILE, Change, Parting, Primary, Session, TAIL_SINCE, TooFar};
+use super::{COPY_AHEAD_BYTES, COPY_FILE, Parting, Primary, Session, TAIL_SINCE, TooFar};
 
 /// Bytes of a piece of the copy, of which a turn sends one.
 const PART_BYTES: usize = 64 * 1024;
+/// Changes that a Backup which catches up may owe an acknowledgement for: a share of the channel, for it is given what is kept behind them.
+const CHANGES_AHEAD: u64 = IN_FLIGHT_MAX as u64 / 8;
 
 impl Primary {
     /// Where the database is to be copied to, if a copy has to be made now.
@@ -34,20 +36,19 @@ impl Primary {
         awaits_number || !matches!(self.parting, Parting::Known)
     }
 
-    /// What the Backup lacks, if it has all but the last changes: they go out at once, and it stands as [`BackupStanding::Joining`](bodkin_broker::BackupStanding::Joining). `position` is the last one of
-    /// the channel, `log_end` behind the last record of the event log.
-    pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<Vec<Change>> {
+    /// Queues what the Backup lacks, if it has all but the last changes. `position` is the last one of the channel, `log_end` behind the last record of the event
+    /// log.
+    pub fn resume(&mut self, position: Position, log_end: event_log::Position, now: Instant) -> Option<BackupStanding> {
         if !matches!(self.session, Session::Asked) || self.owed_since.is_some() || self.awaits_word() {
             return None;
         }
         let number = self.have??;
         let changes = self.tail.behind(number, self.committed)?;
         tracing::info!(changes = changes.len(), "the Backup is sent the changes that it lacks, and no copy");
-        (self.session, self.given, self.owed_since) = (Session::Joining, number, Some(now));
-        self.lack.begin_session(log_end);
-        self.tell_number(number);
+        self.catch_up(None, number, log_end, now);
+        self.queue_changes(changes).expect("the tail is shorter than the queue may be");
         self.send(Replication::Tail { epoch: self.epoch, position });
-        Some(changes)
+        Some(BackupStanding::CatchingUp)
     }
 
     /// Tells the Backup that the next operation is the one behind this one, unless it does not ask for numbers.
@@ -58,47 +59,73 @@ impl Primary {
         }
     }
 
+    /// A session begins with this copy, or with what the Backup has, in which everything up to operation `given` is.
+    fn catch_up(&mut self, copy: Option<File>, given: u64, log_end: event_log::Position, now: Instant) {
+        (self.session, self.given, self.owed_since) = (Session::CatchingUp { copy }, given, Some(now));
+        self.lack.begin_session(log_end);
+        self.tell_number(given);
+    }
+
     /// The copy is made: everything that was committed until now is in it. `position` is the last one of the channel, `log_end` behind the last record of the event
     /// log.
-    pub fn copied(&mut self, path: &Path, position: Position, log_end: event_log::Position, now: Instant) -> Result<(), TooFar> {
+    pub fn copied(
+        &mut self,
+        path: &Path,
+        position: Position,
+        log_end: event_log::Position,
+        now: Instant,
+    ) -> Result<Option<BackupStanding>, TooFar> {
         let opened = File::open(path);
         // Open or useless.
         let _ = fs::remove_file(path);
         if !matches!(self.session, Session::Asked) {
-            return Ok(());
-        }
-        let file = opened.map_err(|_| TooFar("the copy of the database cannot be read"))?;
-        self.given = self.committed;
-        self.lack.begin_session(log_end);
-        self.session = Session::Copying { file, tail: Vec::new(), tail_bytes: 0 };
-        self.owed_since = Some(now);
-        self.tell_number(self.given);
-        self.send(Replication::SnapshotBegin { epoch: self.epoch, position });
-        Ok(())
-    }
-
-    /// Sends the next piece of the copy. When all of it is sent: what has been committed meanwhile, which goes out behind it, when the Backup
-    /// stands as [`BackupStanding::Joining`](bodkin_broker::BackupStanding::Joining).
-    pub fn pump(&mut self, now: Instant) -> Result<Option<Vec<Change>>, TooFar> {
-        let (Session::Copying { file, tail, .. }, Some(link)) = (&mut self.session, &mut self.link) else { return Ok(None) };
-        if link.queued() >= COPY_AHEAD_BYTES {
             return Ok(None);
         }
+        let file = opened.map_err(|_| TooFar("the copy of the database cannot be read"))?;
+        self.catch_up(Some(file), self.committed, log_end, now);
+        self.send(Replication::SnapshotBegin { epoch: self.epoch, position });
+        Ok(Some(BackupStanding::CatchingUp))
+    }
+
+    /// Sends the next piece of the copy, if there is one.
+    pub fn pump(&mut self, now: Instant) -> Result<(), TooFar> {
+        let (Session::CatchingUp { copy }, Some(link)) = (&mut self.session, &mut self.link) else { return Ok(()) };
+        let Some(file) = copy.as_mut().filter(|_| link.queued() < COPY_AHEAD_BYTES) else { return Ok(()) };
         self.owed_since = Some(now);
         let mut part = vec![0; PART_BYTES];
         let bytes = file.read(&mut part).map_err(|_| TooFar("the copy of the database cannot be read"))?;
         if bytes > 0 {
             link.push(LinkFrame::Replication(Replication::SnapshotPart { epoch: self.epoch, part: &part[..bytes] }));
             self.is_awaited = true;
-            return Ok(None);
+        } else {
+            *copy = None;
         }
-        let tail = std::mem::take(tail);
-        self.session = Session::Joining;
-        Ok(Some(tail))
+        Ok(())
     }
 
-    /// Whether the next piece of a copy can be sent at once.
+    /// Whether changes may go out now, as far as the channel has room. Those behind a copy wait for it, and for a Backup that is slower than they come.
+    pub(super) fn takes_changes(&self) -> bool {
+        let Session::CatchingUp { copy } = &self.session else { return true };
+        let owed = self.queue.next().map_or(0, |next| next.saturating_sub(self.replicated.max(self.given) + 1));
+        let has_room = self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES);
+        copy.is_none() && has_room && owed < CHANGES_AHEAD
+    }
+
+    /// Whether all that the Backup lacks of the database is sent, so that it is given what the shard keeps; true once.
+    pub fn has_sent_changes(&mut self) -> bool {
+        let is_sent = matches!(self.session, Session::CatchingUp { copy: None }) && self.queue.is_empty();
+        if is_sent {
+            self.session = Session::Joining;
+        }
+        is_sent
+    }
+
+    /// Whether the next piece of a copy, or changes behind it, can be sent at once.
     pub fn is_pumping(&self) -> bool {
-        matches!((&self.session, &self.link), (Session::Copying { .. }, Some(link)) if link.queued() < COPY_AHEAD_BYTES)
+        match (&self.session, &self.link) {
+            (Session::CatchingUp { copy: Some(_) }, Some(link)) => link.queued() < COPY_AHEAD_BYTES,
+            (Session::CatchingUp { copy: None }, _) => self.takes_changes(),
+            _ => false,
+        }
     }
 }

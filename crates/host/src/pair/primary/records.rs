@@ -69,21 +69,20 @@ impl Primary {
         }
     }
 
-    /// Takes records of durable event types, as a batch that begins at this place of the event log; gives what has to go to the Backup now. One that does not
-    /// know batches gets none.
-    pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<Vec<Change>, TooFar> {
+    /// Takes records of durable event types, as a batch that begins at this place of the event log, and queues it for the Backup. One that does not know batches
+    /// gets none.
+    pub fn logged(&mut self, batch: Vec<u8>, first: event_log::Position) -> Result<(), TooFar> {
         if self.link.as_ref().is_some_and(|link| link.protocol < RECORDS_SINCE) {
             self.lack.note(first);
-            return Ok(Vec::new());
+            return Ok(());
         }
-        if self.lack.holds() && matches!(self.session, Session::Copying { .. } | Session::Joining) {
-            self.lack.hold((first, batch))?;
-            return Ok(Vec::new());
+        if self.lack.holds() && matches!(self.session, Session::CatchingUp { .. } | Session::Joining) {
+            return self.lack.hold((first, batch));
         }
-        let sent = self.record(first, batch);
-        let sent = self.in_order(vec![sent])?;
+        let change = self.record(first, batch);
+        self.queue_changes([change])?;
         self.settle();
-        Ok(sent)
+        Ok(())
     }
 
     /// Gives a batch its number.
@@ -103,19 +102,19 @@ impl Primary {
         self.lack.next().map(|(from, until)| (self.serial, from, until))
     }
 
-    /// A piece was read for this connection; gives what is to be sent.
-    pub fn read_piece(&mut self, serial: u64, piece: Piece, now: Instant) -> Vec<Change> {
+    /// A piece was read for this connection: it is queued.
+    pub fn read_piece(&mut self, serial: u64, piece: Piece, now: Instant) -> Result<(), TooFar> {
         if serial != self.serial || !matches!(self.session, Session::Joining) {
-            return Vec::new();
+            return Ok(());
         }
         self.owed_since = Some(now);
         let Piece { batch, next } = piece;
-        let mut sent: Vec<Change> = batch.into_iter().map(|(first, batch)| self.record(first, batch)).collect();
+        let mut changes: Vec<Change> = batch.into_iter().map(|(first, batch)| self.record(first, batch)).collect();
         if let Some(held) = self.lack.given(next) {
-            sent.extend(held.into_iter().map(|(first, batch)| self.record(first, batch)));
+            changes.extend(held.into_iter().map(|(first, batch)| self.record(first, batch)));
             self.lack.end(self.committed);
         }
-        sent
+        self.queue_changes(changes)
     }
 
     /// The event log could not be read for the Backup of this connection, which is to begin anew: without what it lacks it must not lead.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bodkin_arrowhead::name::EventType;
-use bodkin_broker::{Incarnation, PublisherId, Sequence, TopicId, wire::StreamNumber};
+use bodkin_broker::{IN_FLIGHT_MAX, Incarnation, Input, Output, PublisherId, Sequence, ShardLimits, TopicId, wire::StreamNumber};
 use bodkin_store::{Opened, Store, event_log::NAMES_MAX, replication::Committed};
 use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -16,6 +16,7 @@ use crate::{
     config::HostConfig,
     pair::{
         Leadership, Message, PROTOCOL,
+        link::take_frames,
         links::{LOGGED_SINCE, RECORDS_SINCE},
     },
 };
@@ -61,7 +62,25 @@ impl Scene {
         let hot = EventType::parse("hot").unwrap();
         let answer = self.runtime.spawn(async move { store.write(move |draft| draft.declare_topic(&hot, "{}"), |_, ()| ()).await.is_ok() });
         let Committed::Group(group) = self.committed.recv().unwrap() else { panic!("no copy was asked for") };
-        (self.primary.committed(group).unwrap().len(), answer)
+        self.primary.committed(group).unwrap();
+        (self.sent().len(), answer)
+    }
+
+    /// The operations that go to the Backup now, in a channel that has room for all.
+    fn sent(&mut self) -> Vec<Vec<u8>> {
+        let Some(link) = self.primary.link() else { return Vec::new() };
+        let before = link.out().len();
+        self.primary.send_changes(self.now, |number| Some(Position(number)));
+        let mut bytes = self.primary.link().unwrap().out().split_off(before);
+        let mut operations = Vec::new();
+        let taken = take_frames(&mut bytes, |frame| {
+            if let LinkFrame::Replication(Replication::Control { operation, .. }) = frame {
+                operations.push(operation.to_vec());
+            }
+            Ok(Taken::Done)
+        });
+        taken.unwrap();
+        operations
     }
 
     fn connect(&mut self) {
@@ -102,9 +121,27 @@ impl Scene {
         self.primary.copied(&path.unwrap(), Position(0), LOG_END, self.now).unwrap();
     }
 
-    /// Sends the rest of the copy; gives what follows it.
+    /// Sends the rest of the copy; gives how many changes follow it.
     fn pump(&mut self) -> usize {
-        std::iter::repeat_with(|| self.primary.pump(self.now).unwrap()).take(1_000).flatten().next().expect("the copy is short").len()
+        self.pump_copy();
+        let sent = self.sent().len();
+        assert!(self.primary.has_sent_changes() && !self.primary.has_sent_changes());
+        sent
+    }
+
+    fn pump_copy(&mut self) {
+        while matches!(self.primary.session, Session::CatchingUp { copy: Some(_) }) {
+            assert!(self.primary.is_pumping(), "the copy is short");
+            self.primary.pump(self.now).unwrap();
+        }
+    }
+
+    /// Commits changes behind those before.
+    fn commit(&mut self, count: u64, bytes: usize) {
+        let first = self.primary.committed + 1;
+        self.primary.committed += count;
+        let changes = (first..first + count).map(|number| Change { number, operation: vec![0; bytes].into() });
+        self.primary.queue_changes(changes).unwrap();
     }
 
     /// Whether the member was told, since it was asked last, that the Backup has everything.
@@ -200,28 +237,30 @@ fn a_change_is_answered_when_the_backup_has_it_or_is_known_to_be_out() {
 #[test]
 fn what_was_answered_without_the_backup_is_given_to_it_before_it_counts() {
     let (mut scene, at) = (Scene::new(), event_log::Position);
-    assert!(scene.primary.logged(vec![2, 5], at(5)).unwrap().is_empty());
+    scene.primary.logged(vec![2, 5], at(5)).unwrap();
     assert_eq!(scene.primary.logged_through(), at(5), "nothing is known of the Backup");
     scene.primary.protected(Protection::Alone);
-    assert!(scene.primary.logged(vec![2, 6], at(6)).unwrap().is_empty());
+    scene.primary.logged(vec![2, 6], at(6)).unwrap();
     assert_eq!(scene.primary.logged_through(), at(u64::MAX), "they are answered without it");
     scene.connect();
     scene.copy();
     scene.primary.link().unwrap().protocol = RECORDS_SINCE;
     scene.pump();
-    assert!(scene.primary.logged(vec![2, 9], at(9)).unwrap().is_empty(), "it waits behind what is lacking");
+    scene.primary.logged(vec![2, 9], at(9)).unwrap();
+    assert!(scene.sent().is_empty(), "it waits behind what is lacking");
     assert_eq!((scene.primary.wants_piece(), scene.primary.is_complete()), (None, false), "all that is kept goes first");
     assert_eq!((scene.primary.wants_piece(), scene.primary.wants_piece()), (Some((1, at(5), LOG_END)), None));
-    let sent = scene.primary.read_piece(1, Piece { batch: Some((at(5), vec![2, 5, 6])), next: LOG_END }, scene.now);
-    assert_eq!(sent.iter().map(|change| change.operation.to_vec()).collect::<Vec<_>>(), [vec![2, 5, 6], vec![2, 9]]);
-    scene.primary.replicated(sent[0].number);
+    scene.primary.read_piece(1, Piece { batch: Some((at(5), vec![2, 5, 6])), next: LOG_END }, scene.now).unwrap();
+    assert_eq!(scene.sent(), [vec![2, 5, 6], vec![2, 9]]);
+    scene.primary.replicated(scene.primary.committed - 1);
     assert!(!scene.primary.has_given_lacking(), "the last one is not acknowledged");
-    scene.primary.replicated(sent[1].number);
+    scene.primary.replicated(scene.primary.committed);
     assert!(scene.primary.has_given_lacking() && !scene.primary.has_given_lacking());
     assert_eq!(scene.primary.caught_up(), BackupStanding::Settling);
 
     // What is not acknowledged when the connection breaks is lacking again, from its first record on.
-    assert_eq!(scene.primary.logged(vec![2, 10], at(10)).unwrap().len(), 1);
+    scene.primary.logged(vec![2, 10], at(10)).unwrap();
+    assert_eq!(scene.sent(), [vec![2, 10]]);
     assert_eq!(scene.primary.logged_through(), at(10));
     scene.primary.lose_session("cut");
     assert!(scene.primary.lack.holds());
@@ -262,7 +301,8 @@ fn a_backup_that_names_its_newest_records_is_given_what_is_behind_them_whatever_
     scene.pump();
     assert_eq!((scene.primary.is_complete(), scene.primary.wants_piece()), (false, Some((1, at(4), LOG_END))));
     // The event log keeps none of them any more.
-    assert!(scene.primary.read_piece(1, Piece { batch: None, next: LOG_END }, scene.now).is_empty());
+    scene.primary.read_piece(1, Piece { batch: None, next: LOG_END }, scene.now).unwrap();
+    assert!(scene.sent().is_empty());
     assert!(scene.primary.has_given_lacking(), "nothing is owed");
 }
 
@@ -403,4 +443,79 @@ fn nobody_waits_for_what_the_backup_may_forget() {
     assert!(is_awaited(Replication::SnapshotEnd { epoch, position: Position(1) }));
     scene.primary.owe(scene.now);
     assert!(scene.primary.is_awaited(), "a replica was put behind what goes out");
+}
+
+/// The shard that has the channel's order, and a Backup that catches up.
+fn catching_up(scene: &Scene) -> bodkin_broker::Shard<()> {
+    let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
+    let mut shard = bodkin_broker::Shard::follower(limits);
+    shard.step(scene.now, Input::Backup(BackupStanding::CatchingUp), &mut Vec::new());
+    shard
+}
+
+#[test]
+fn changes_behind_copy_are_sent_as_backup_acknowledges() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    let mut shard = catching_up(&scene);
+    // More than the channel takes without an acknowledgement; changes come on while the Backup takes them.
+    scene.commit(3 * IN_FLIGHT_MAX as u64, 300);
+    scene.pump_copy();
+    loop {
+        scene.primary.send_changes(scene.now, |number| shard.control(number));
+        // The socket takes it.
+        scene.primary.link().unwrap().out().clear();
+        if scene.primary.has_sent_changes() {
+            break;
+        }
+        assert!(!scene.primary.is_pumping(), "it waits for an acknowledgement");
+        scene.commit(200, 300);
+        let mut outputs = Vec::new();
+        shard.acknowledged(shard.position(), &mut outputs).unwrap();
+        assert!(outputs.len() <= IN_FLIGHT_MAX / 8, "there is room for what is kept");
+        for output in outputs {
+            let Output::Replicated { operation } = output else { panic!("{output:?} of a control operation") };
+            assert_eq!(operation, scene.primary.replicated + 1, "in their order");
+            scene.primary.replicated(operation);
+        }
+    }
+    assert_eq!(shard.position(), Position(scene.primary.committed));
+}
+
+#[test]
+fn changes_behind_copy_wait_for_full_socket() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    scene.pump_copy();
+    let mut shard = catching_up(&scene);
+    let bytes = 100_000;
+    scene.commit(100, bytes);
+    scene.primary.send_changes(scene.now, |number| shard.control(number));
+    let link = scene.primary.link().unwrap();
+    assert!((COPY_AHEAD_BYTES..COPY_AHEAD_BYTES + 2 * bytes).contains(&link.queued()));
+    link.out().clear();
+    assert!(scene.primary.is_pumping() && !scene.primary.has_sent_changes());
+}
+
+#[test]
+fn change_without_room_in_channel_waits_for_acknowledgement() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    scene.pump();
+    scene.primary.caught_up();
+    scene.primary.protected(Protection::Protected);
+    scene.commit(2, 10);
+    scene.primary.send_changes(scene.now, |_| None);
+    assert!(!scene.primary.is_pumping(), "the acknowledgement wakes the shard");
+    assert_eq!(scene.sent().len(), 2);
+    scene.commit(1, 10);
+    scene.primary.lose_session("cut");
+    scene.connect();
+    assert_eq!(scene.sent().len(), 0, "it is in the next copy");
 }

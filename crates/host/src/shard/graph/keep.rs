@@ -472,7 +472,7 @@ impl Shard {
         match standing {
             BackupStanding::Settling | BackupStanding::InSync => {}
             BackupStanding::Joining | BackupStanding::Lost => self.graphs.all_keeping().for_each(|keeping| keeping.cover.lost()),
-            BackupStanding::Absent | BackupStanding::Out => {
+            BackupStanding::Absent | BackupStanding::Out | BackupStanding::CatchingUp => {
                 self.let_graphs_go();
                 self.carry_out_now();
             }
