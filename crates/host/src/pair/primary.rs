@@ -350,7 +350,7 @@ impl Primary {
     pub fn caught_up(&mut self) -> BackupStanding {
         self.session = Session::Settling;
         self.replicated = self.replicated.max(self.given);
-        self.answered_alone = Some(self.committed);
+        self.answered_alone = Some(self.queue.last_queued());
         self.tell_in_sync();
         BackupStanding::Settling
     }

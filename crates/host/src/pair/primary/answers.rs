@@ -26,12 +26,12 @@ impl Primary {
         let change = |(number, operation): (u64, Vec<u8>)| Change { number, operation: operation.into() };
         let changes: Vec<Change> = (first..).zip(operations).map(change).collect();
         changes.iter().for_each(|change| self.tail.push(change));
-        self.queue_changes(changes)?;
+        let queued = self.queue_changes(changes);
         if self.is_fenced {
             self.fenced();
         }
         self.settle();
-        Ok(())
+        queued
     }
 
     /// Queues changes for the Backup, unless there is no session: then nobody needs them.

@@ -7,20 +7,28 @@ use super::{Change, TooFar};
 /// Bytes of changes that wait; beyond, the Backup is to begin anew.
 const BYTES_MAX: usize = 64 << 20;
 
-/// See the module.
+/// See the module. Numbers ascend, with gaps: a Backup that was away is not sent the records that were numbered meanwhile.
 #[derive(Debug, Default)]
 pub struct ChangeQueue {
     changes: VecDeque<Change>,
     bytes: usize,
+    last_queued: u64,
+    last_sent: u64,
 }
 
 impl ChangeQueue {
+    /// An empty queue for a Backup that has everything up to a number.
+    pub fn behind(given: u64) -> Self {
+        Self { last_queued: given, last_sent: given, ..Self::default() }
+    }
+
     /// Queues a change behind the others.
     pub fn push(&mut self, change: Change) -> Result<(), TooFar> {
         if !change.fits_a_frame() {
             return Err(TooFar("a change or a record of the event log is larger than a frame"));
         }
         self.bytes += change.operation.len();
+        self.last_queued = change.number;
         self.changes.push_back(change);
         if self.bytes > BYTES_MAX { Err(TooFar("too many changes wait for the Backup, which takes them too slowly")) } else { Ok(()) }
     }
@@ -34,7 +42,18 @@ impl ChangeQueue {
     pub fn pop(&mut self) -> Option<Change> {
         let change = self.changes.pop_front()?;
         self.bytes -= change.operation.len();
+        self.last_sent = change.number;
         Some(change)
+    }
+
+    /// The number of the last change that the Backup is given, or was given before this session.
+    pub fn last_queued(&self) -> u64 {
+        self.last_queued
+    }
+
+    /// The same of those that were sent.
+    pub fn last_sent(&self) -> u64 {
+        self.last_sent
     }
 
     /// Whether no change waits.

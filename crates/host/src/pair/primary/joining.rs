@@ -12,7 +12,7 @@ use bodkin_broker::{
 };
 use bodkin_store::event_log;
 
-use super::{COPY_AHEAD_BYTES, COPY_FILE, Parting, Primary, Session, TAIL_SINCE, TooFar};
+use super::{COPY_AHEAD_BYTES, COPY_FILE, ChangeQueue, Parting, Primary, Session, TAIL_SINCE, TooFar};
 
 /// Bytes of a piece of the copy, of which a turn sends one.
 const PART_BYTES: usize = 64 * 1024;
@@ -61,7 +61,8 @@ impl Primary {
 
     /// A session begins with this copy, or with what the Backup has, in which everything up to operation `given` is.
     fn catch_up(&mut self, copy: Option<File>, given: u64, log_end: event_log::Position, now: Instant) {
-        (self.session, self.given, self.owed_since) = (Session::CatchingUp { copy }, given, Some(now));
+        (self.session, self.queue) = (Session::CatchingUp { copy }, ChangeQueue::behind(given));
+        (self.given, self.owed_since) = (given, Some(now));
         self.lack.begin_session(log_end);
         self.tell_number(given);
     }
@@ -106,7 +107,7 @@ impl Primary {
     /// Whether changes may go out now, as far as the channel has room. Those behind a copy wait for it, and for a Backup that is slower than they come.
     pub(super) fn takes_changes(&self) -> bool {
         let Session::CatchingUp { copy } = &self.session else { return true };
-        let owed = self.queue.next().map_or(0, |next| next.saturating_sub(self.replicated.max(self.given) + 1));
+        let owed = self.queue.last_sent().saturating_sub(self.replicated.max(self.given));
         let has_room = self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES);
         copy.is_none() && has_room && owed < CHANGES_AHEAD
     }

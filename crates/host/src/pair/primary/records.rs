@@ -107,14 +107,18 @@ impl Primary {
         if serial != self.serial || !matches!(self.session, Session::Joining) {
             return Ok(());
         }
-        self.owed_since = Some(now);
+        // To read it took its time.
+        self.owed_since.iter_mut().for_each(|since| *since = now);
         let Piece { batch, next } = piece;
         let mut changes: Vec<Change> = batch.into_iter().map(|(first, batch)| self.record(first, batch)).collect();
-        if let Some(held) = self.lack.given(next) {
-            changes.extend(held.into_iter().map(|(first, batch)| self.record(first, batch)));
-            self.lack.end(self.committed);
+        let held = self.lack.given(next);
+        let is_last = held.is_some();
+        changes.extend(held.into_iter().flatten().map(|(first, batch)| self.record(first, batch)));
+        self.queue_changes(changes)?;
+        if is_last {
+            self.lack.end(self.queue.last_queued());
         }
-        self.queue_changes(changes)
+        Ok(())
     }
 
     /// The event log could not be read for the Backup of this connection, which is to begin anew: without what it lacks it must not lead.

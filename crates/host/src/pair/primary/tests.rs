@@ -519,3 +519,47 @@ fn change_without_room_in_channel_waits_for_acknowledgement() {
     scene.connect();
     assert_eq!(scene.sent().len(), 0, "it is in the next copy");
 }
+
+/// A Backup that has the operations of this epoch up to a number, and nothing to be searched for in the event log.
+fn resuming(scene: &mut Scene, number: u64) -> net::TcpStream {
+    let mut backup = scene.connect_speaking(PROTOCOL);
+    let have = Replication::Have { epoch: Epoch(1), number: Some(number) };
+    scene.hear(&mut backup, &[have], |primary| primary.have.is_some()).unwrap();
+    scene.primary.parting = Parting::Known;
+    assert_eq!(scene.primary.resume(Position(0), LOG_END, scene.now), Some(BackupStanding::CatchingUp));
+    backup
+}
+
+#[test]
+fn changes_behind_many_records_are_sent_to_backup_that_was_away() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.write();
+    // Records have numbers too, and are given to a Backup from the event log.
+    for record in 0..2 * IN_FLIGHT_MAX as u64 {
+        scene.primary.logged(vec![2], event_log::Position(record)).unwrap();
+    }
+    scene.write();
+    let _backup = resuming(&mut scene, 1);
+    assert_eq!(scene.sent().len(), 1);
+    assert!(scene.primary.has_sent_changes());
+}
+
+#[test]
+fn backup_that_lacks_no_change_is_in_sync_whatever_was_numbered_while_it_was_away() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.write();
+    scene.primary.logged(vec![2], event_log::Position(4)).unwrap();
+    let _backup = resuming(&mut scene, 1);
+    assert!(scene.primary.has_sent_changes());
+    // The log keeps it no more, and everything else is acknowledged.
+    assert!(!scene.primary.is_complete(), "it lacks a record");
+    scene.primary.acknowledged(Position(1), Position(1), scene.now);
+    scene.primary.wants_piece().unwrap();
+    scene.primary.read_piece(1, Piece { batch: None, next: LOG_END }, scene.now).unwrap();
+    assert!(scene.primary.has_given_lacking());
+    scene.primary.caught_up();
+    assert!(scene.is_told_in_sync(), "nothing more will come");
+    assert_eq!(scene.primary.gives_up_at(), None, "it owes nothing");
+}
