@@ -273,6 +273,12 @@ impl<'a> Publication<'a> {
         self.metadata.and_then(|metadata| metadata.find(key))
     }
 
+    /// Bytes of the event's texts beside the payload, as JSON.
+    pub fn bytes_beside_payload(&self) -> usize {
+        let metadata = self.metadata.map_or(0, |metadata| metadata.0.len());
+        self.event_type.0.len() + metadata + self.time_stamp.map_or(0, |text| text.0.len())
+    }
+
     /// The event type as published.
     pub fn event_type(&self) -> JsonText<'_> {
         self.event_type

@@ -96,11 +96,7 @@ impl Shard {
         let time = publication::told_time(&event.event).unwrap_or(self.clock.utc);
         let publication =
             publication::of_fleet(&event.event, &event.metadata, event.source, time, &mut self.scratch).map_err(NotTaken::Rules)?;
-        let (bytes, bytes_max) = (publication.payload().text().len(), self.context.limits.event_bytes_max);
-        if bytes > bytes_max {
-            let told = format!("The payload has {bytes} bytes, at most {bytes_max} are taken here.");
-            return Err(NotTaken::TooLarge(ArrowheadError::invalid_parameter(told)));
-        }
+        self.check_length(&publication)?;
         let topic = self.broker.topic(&self.scratch.event_type)?;
         let terms = self.broker.terms(&self.scratch.event_type).map(|(_, terms)| *terms);
         let wait = self.fleet.wait(topic, self.clock.began());

@@ -1,5 +1,6 @@
 //! Turns of the shard, driven by hand: how much one takes on, what it asks anew in the middle of one, and what is there before this node leads.
 
+mod long_events;
 mod new_leader;
 
 use std::{
