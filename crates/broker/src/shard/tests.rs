@@ -8,6 +8,7 @@ mod leadership;
 mod pair;
 mod promotion;
 mod required;
+mod slots;
 
 use std::{num::NonZeroU32, time::Duration};
 
