@@ -150,20 +150,22 @@ impl Pair {
         }
     }
 
-    /// Holds a watermark against every single mark: each is with every subscriber, or with the Backup that may lead. Where no subscriber acknowledges,
-    /// it may also have been let go, dispatched and replicated.
+    /// Holds a watermark against every single mark that it covers first: each is with every subscriber, or with a Backup that counts. Where no subscriber
+    /// acknowledges, it may also have been let go, dispatched and replicated.
     fn told_covered(&mut self, through: u64) {
-        self.covered = self.covered.max(through);
-        if self.subscribers.is_empty() && self.standing != BackupStanding::InSync {
+        let before = self.covered;
+        self.covered = before.max(through);
+        if self.subscribers.is_empty() && self.standing.is_out() {
             // No Backup will lead in the Primary's place, so that its acceptance is all there can be.
             return;
         }
-        for mark in self.marks.range(..=through) {
+        for mark in self.marks.range(..=self.covered).filter(|mark| **mark > before) {
             let is_received = match self.subscribers.is_empty() {
                 true => self.released.contains(mark),
                 false => self.subscribers.iter().all(|subscriber| subscriber.has.contains(mark)),
             };
-            let is_replicated = self.at_backup.values().any(|kept| kept == mark) || *mark <= self.discarded;
+            let is_kept = self.at_backup.values().any(|kept| kept == mark) || *mark <= self.discarded;
+            let is_replicated = is_kept && self.standing == BackupStanding::InSync;
             assert!(is_received || is_replicated, "{mark} is lost with the Primary, but told to be covered ({through})");
         }
     }
