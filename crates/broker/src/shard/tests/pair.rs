@@ -137,7 +137,7 @@ impl Pair {
                 Output::Declare { number, .. } => self.channel.push_back(Frame::Open(number)),
                 Output::Discard { number, through } => self.channel.push_back(Frame::Discard { number, through }),
                 Output::CaughtUp => self.stands(BackupStanding::Settling),
-                Output::Freed { slot } => drop(self.released.insert(self.at_primary.remove(&slot).expect("what is freed was kept"))),
+                Output::Freed { slot } => self.release(slot),
                 other => panic!("{other:?} was not to be expected"),
             }
         }
@@ -148,6 +148,18 @@ impl Pair {
             Some(Work::EndSnapshot { position }) => self.channel.push_back(Frame::End(position)),
             Some(Work::Dispatch { .. }) | None => {}
         }
+    }
+
+    /// Lets an event go. Where no subscriber acknowledges, a Backup that may lead has it before.
+    fn release(&mut self, slot: SlotId) {
+        let sequence = self.at_primary.remove(&slot).expect("what is freed was kept");
+        let needs_backup = self.subscribers.is_empty() && !self.standing.is_out() && self.marks.contains(&sequence);
+        assert!(!needs_backup || self.is_at_backup(sequence), "{sequence} is let go before the Backup has it");
+        self.released.insert(sequence);
+    }
+
+    fn is_at_backup(&self, sequence: u64) -> bool {
+        sequence <= self.discarded || self.at_backup.values().any(|kept| *kept == sequence)
     }
 
     /// Holds a watermark against every single mark that it covers first: each is with every subscriber, or with a Backup that counts. Where no subscriber
@@ -164,8 +176,7 @@ impl Pair {
                 true => self.released.contains(mark),
                 false => self.subscribers.iter().all(|subscriber| subscriber.has.contains(mark)),
             };
-            let is_kept = self.at_backup.values().any(|kept| kept == mark) || *mark <= self.discarded;
-            let is_replicated = is_kept && self.standing == BackupStanding::InSync;
+            let is_replicated = self.standing == BackupStanding::InSync && self.is_at_backup(*mark);
             assert!(is_received || is_replicated, "{mark} is lost with the Primary, but told to be covered ({through})");
         }
     }
