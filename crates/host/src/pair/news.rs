@@ -67,9 +67,9 @@ pub enum News {
         /// What was read.
         piece: Piece,
     },
-    /// This node leads: its event log could not be read, so that it is not known what the Backup lacks, or that cannot be sent.
+    /// This node leads, and could not read from its event log what the Backup lacks.
     LogUnread {
-        /// On which connection it was to be sent.
+        /// The connection of that Backup.
         serial: u64,
         /// Why.
         why: String,

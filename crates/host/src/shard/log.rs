@@ -23,7 +23,7 @@ pub(super) enum Waiting {
     Connection(ConnectionKey),
     /// A REQ's.
     Link(LinkKey),
-    /// That of a stream, which is told if this event is not synced.
+    /// A DEALER, which is told only if this event cannot be synced.
     Event(StreamIdentity, Sequence),
     /// That of a stream, which is told that everything up to here is covered.
     Stream(StreamIdentity, Sequence),

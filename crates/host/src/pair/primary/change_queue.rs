@@ -1,13 +1,13 @@
-//! Changes that wait for room in the replica channel: a Backup takes those behind a copy only when the copy is on its disk.
+//! Changes that wait for room in the replica channel. A Backup takes none until its copy of the database is on its disk.
 
 use std::collections::VecDeque;
 
 use super::{Change, TooFar};
 
-/// Bytes of changes that wait; beyond, the Backup is to begin anew.
+/// Most bytes of waiting changes. One more ends the session, and the next one begins with a new copy.
 const BYTES_MAX: usize = 64 << 20;
 
-/// See the module. Numbers ascend, with gaps: a Backup that was away is not sent the records that were numbered meanwhile.
+/// See the module. Numbers ascend with gaps, because a Backup that was away is not sent the records of the event log that got a number meanwhile.
 #[derive(Debug, Default)]
 pub struct ChangeQueue {
     changes: VecDeque<Change>,

@@ -16,7 +16,7 @@ use super::{COPY_AHEAD_BYTES, COPY_FILE, ChangeQueue, Parting, Primary, Session,
 
 /// Bytes of a piece of the copy, of which a turn sends one.
 const PART_BYTES: usize = 64 * 1024;
-/// Changes that a Backup which catches up may owe an acknowledgement for: a share of the channel, for it is given what is kept behind them.
+/// Most changes without an acknowledgement while a Backup catches up. It leaves room in the channel for the events that follow them.
 const CHANGES_AHEAD: u64 = IN_FLIGHT_MAX as u64 / 8;
 
 impl Primary {
@@ -104,7 +104,7 @@ impl Primary {
         Ok(())
     }
 
-    /// Whether changes may go out now, as far as the channel has room. Those behind a copy wait for it, and for a Backup that is slower than they come.
+    /// Whether changes may go out now. While the Backup catches up, they wait for the end of its copy, for the socket, and for acknowledgements.
     pub(super) fn takes_changes(&self) -> bool {
         let Session::CatchingUp { copy } = &self.session else { return true };
         let owed = self.queue.last_sent().saturating_sub(self.replicated.max(self.given));

@@ -107,7 +107,7 @@ impl Primary {
         if serial != self.serial || !matches!(self.session, Session::Joining) {
             return Ok(());
         }
-        // To read it took its time.
+        // The Backup could not acknowledge while the piece was read.
         self.owed_since.iter_mut().for_each(|since| *since = now);
         let Piece { batch, next } = piece;
         let mut changes: Vec<Change> = batch.into_iter().map(|(first, batch)| self.record(first, batch)).collect();
@@ -121,7 +121,7 @@ impl Primary {
         Ok(())
     }
 
-    /// The event log could not be read for the Backup of this connection, which is to begin anew: without what it lacks it must not lead.
+    /// Ends the session because the event log could not be read. A Backup that lacks answered events must not lead.
     pub fn log_unread(&mut self, serial: u64, why: &str) -> Option<BackupStanding> {
         if serial != self.serial || self.link.is_none() {
             return None;
