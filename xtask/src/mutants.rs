@@ -18,8 +18,8 @@ pub const LIST: &str = "crates/simulator/mutants.txt";
 const SOURCES: &str = "crates/broker/src";
 /// Clouds that are simulated for each mutant. The first violation ends a campaign, so that most take a few.
 const CLOUDS: u32 = 1000;
-/// The broker's tests that draw schedules: of elections, of a leader's shard beside its Backup, and of publishers that restart.
-const SCHEDULES: [&str; 3] = ["member::schedule", "shard::tests::pair", "shard::tests::slots"];
+/// The broker's tests that draw schedules: of elections, of a leader's shard beside its Backup, and of publishers that restart, at the shard and at a subscriber.
+const SCHEDULES: [&str; 4] = ["member::schedule", "shard::tests::pair", "shard::tests::slots", "subscriber::tests::schedule"];
 /// A mutant that simulates for more processor time hangs, which counts as found.
 const RUN_MAX: Duration = Duration::from_secs(180);
 

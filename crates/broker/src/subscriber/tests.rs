@@ -1,5 +1,7 @@
 //! The subscriber: each promise by name.
 
+mod schedule;
+
 use super::{Received::*, Session::*, *};
 use crate::wire::Flags;
 

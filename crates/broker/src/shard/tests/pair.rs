@@ -13,6 +13,7 @@ enum Frame {
     Open(StreamNumber),
     Replica { position: Position, number: StreamNumber, sequence: u64, created: Instant },
     Discard { number: StreamNumber, through: Sequence },
+    Control { position: Position, operation: u64 },
     End(Position),
 }
 
@@ -43,6 +44,8 @@ struct Pair {
     published: u64,
     covered: u64,
     marks: BTreeSet<u64>,
+    /// Numbers that the publisher has left out so far.
+    left_out: VecDeque<u64>,
     /// What the Primary keeps, by slot, and what it has let go.
     at_primary: BTreeMap<SlotId, u64>,
     released: BTreeSet<u64>,
@@ -50,6 +53,12 @@ struct Pair {
     at_backup: BTreeMap<SlotId, u64>,
     /// What the Backup may lead with: marks that were covered while it was counted on.
     discarded: u64,
+    /// The same of this session of the replica channel.
+    discarded_in_session: u64,
+    /// Control operations: how many were sent, which ones the Backup is writing, and which ones are on its disk.
+    operations: u64,
+    writing: VecDeque<(Position, u64)>,
+    on_disk: BTreeSet<u64>,
     epoch: u64,
 }
 
@@ -85,10 +94,15 @@ impl Pair {
             published: 0,
             covered: 0,
             marks: BTreeSet::new(),
+            left_out: VecDeque::new(),
             at_primary: BTreeMap::new(),
             released: BTreeSet::new(),
             at_backup: BTreeMap::new(),
             discarded: 0,
+            discarded_in_session: 0,
+            operations: 0,
+            writing: VecDeque::new(),
+            on_disk: BTreeSet::new(),
             epoch: 1,
         };
         pair.primary.step(at(pair.now), Input::Authority(Authority { epoch: Epoch(1), until: Instant::NEVER }), &mut pair.outputs);
@@ -110,6 +124,8 @@ impl Pair {
         let mut freed = Vec::new();
         self.backup.begin_snapshot(self.primary.position(), &mut freed);
         self.at_backup.clear();
+        self.discarded_in_session = 0;
+        self.writing.clear();
         assert_eq!(self.backup.kept(), 0);
         self.stands(BackupStanding::CatchingUp);
     }
@@ -138,6 +154,7 @@ impl Pair {
                 Output::Discard { number, through } => self.channel.push_back(Frame::Discard { number, through }),
                 Output::CaughtUp => self.stands(BackupStanding::Settling),
                 Output::Freed { slot } => self.release(slot),
+                Output::Replicated { operation } => assert!(self.on_disk.contains(&operation), "{operation} is not on the Backup's disk"),
                 other => panic!("{other:?} was not to be expected"),
             }
         }
@@ -181,28 +198,67 @@ impl Pair {
         }
     }
 
-    fn publish(&mut self, later: u64) {
-        self.now += 10 + later;
-        let publication = Publication {
-            epoch: Epoch::NONE,
-            sequence: Sequence(self.published + 1),
-            created: at(self.now - 2),
-            is_resent: false,
-            has_wrong_clock: false,
-        };
-        match self.primary.accept(at(self.now), self.primary.permit().expect("it leads"), self.stream, publication) {
-            Ok(Accepted::Kept { slot, is_excess: false }) => {
-                self.at_primary.insert(slot, self.published + 1);
-                if self.published.is_multiple_of(u64::from(self.terms.mark_every.get())) {
-                    self.marks.insert(self.published + 1);
-                }
-                self.published += 1;
-                self.created.push(at(self.now - 2));
-            }
-            Err(Refusal::Full { kept: 12, .. }) => {}
+    /// Hands an event to the Primary; false if it has no room for it.
+    fn accept(&mut self, sequence: u64, created: Instant, is_resent: bool) -> bool {
+        let publication = Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent, has_wrong_clock: false };
+        let permit = self.primary.permit().expect("it leads");
+        let accepted = self.primary.accept(at(self.now), permit, self.stream, publication);
+        match accepted {
+            Ok(Accepted::Kept { slot, is_excess: false }) => drop(self.at_primary.insert(slot, sequence)),
+            Ok(Accepted::Known) => assert!(is_resent, "{sequence} is new"),
+            Err(Refusal::Full { kept: ..=12, .. }) => {}
             other => panic!("{other:?} was not to be expected"),
         }
         self.carry_out(None);
+        accepted.is_ok()
+    }
+
+    fn publish(&mut self, later: u64) {
+        self.now += 10 + later;
+        let (sequence, created) = (self.published + 1, at(self.now - 2));
+        if self.accept(sequence, created, false) {
+            if self.published.is_multiple_of(u64::from(self.terms.mark_every.get())) {
+                self.marks.insert(sequence);
+            }
+            self.published = sequence;
+            self.created.push(created);
+        }
+    }
+
+    /// The publisher leaves a number out.
+    fn leave_out(&mut self) {
+        self.published += 1;
+        self.left_out.push_back(self.published);
+        self.created.push(at(self.now));
+    }
+
+    /// The publisher sends an event whose number it has left out. What is covered already says nothing of it.
+    fn fill_in(&mut self) {
+        let Some(sequence) = self.left_out.pop_front() else { return };
+        let covered = self.covered;
+        self.now += 10;
+        self.created[sequence as usize - 1] = at(self.now - 2);
+        if !self.accept(sequence, at(self.now - 2), true) {
+            self.left_out.push_front(sequence);
+        } else if sequence > covered && self.at_primary.values().any(|kept| *kept == sequence) {
+            self.marks.insert(sequence);
+        }
+    }
+
+    fn operate(&mut self) {
+        if let Some(position) = self.primary.control(self.operations) {
+            self.channel.push_back(Frame::Control { position, operation: self.operations });
+            self.operations += 1;
+        }
+    }
+
+    /// The Backup's disk has written some of the control operations.
+    fn write(&mut self, most: u64) {
+        for (position, operation) in self.writing.drain(..self.writing.len().min(most as usize)) {
+            self.on_disk.insert(operation);
+            self.backup.saved(position);
+        }
+        self.acknowledgements.extend(self.backup.acknowledgement());
     }
 
     fn work(&mut self, most: u64) -> bool {
@@ -234,6 +290,11 @@ impl Pair {
                 Frame::Discard { number, through } => {
                     self.backup.discard(number, through, &mut freed).unwrap();
                     self.discarded = self.discarded.max(through.0);
+                    self.discarded_in_session = through.0;
+                }
+                Frame::Control { position, operation } => {
+                    self.backup.control(position).unwrap();
+                    self.writing.push_back((position, operation));
                 }
                 Frame::End(position) => self.backup.end_snapshot(position).unwrap(),
             }
@@ -340,11 +401,12 @@ impl Pair {
                 BackupStanding::Joining | BackupStanding::Settling | BackupStanding::InSync => {}
             },
             10 => self.interregnum(argument as usize / 2, argument.is_multiple_of(2)),
+            11 => self.operate(),
+            12 => self.write(argument),
             _ if self.subscribers.is_empty() => {}
-            11..=12 => self.read(who, argument / 2),
-            13 => self.leave(who),
-            14 => self.come(who),
-            _ => {}
+            13..=14 => self.read(who, argument / 2),
+            15 => self.leave(who),
+            _ => self.come(who),
         }
     }
 
@@ -361,6 +423,7 @@ impl Pair {
             while self.work(1) {}
             self.end_turn();
             self.bring(u64::MAX);
+            self.write(u64::MAX);
             self.acknowledge(u64::MAX);
             (0..self.subscribers.len()).for_each(|who| self.read(who, u64::MAX));
             if self.standing == BackupStanding::Settling {
@@ -372,8 +435,9 @@ impl Pair {
         self.bring(u64::MAX);
     }
 
-    /// The Primary's host is lost with everything that is under way. The Backup leads; publisher and subscribers come to it.
-    fn crash(mut self, publisher_first: bool) -> Self {
+    /// The Primary's host is lost with everything that is under way, and with it what the publisher was told last. The Backup leads; publisher and
+    /// subscribers come to it, and everything that the publisher keeps gets to them.
+    fn crash(&mut self, publisher_first: bool, untold: u64, pace: u64) {
         self.primary = Shard::follower(LIMITS);
         // Its topics have other numbers than the Backup's.
         self.primary.admit("B", self.terms).unwrap();
@@ -387,58 +451,56 @@ impl Pair {
             subscriber.had = subscriber.has.last().copied().unwrap_or(0);
             self.primary.require(at(self.now), subscriber.key, FOR_EVER, attachment);
         }
-        let authority = Authority { epoch: Epoch(2), until: Instant::NEVER };
-        let promotion = Promotion { authority, redirect: Duration::from_nanos(500) };
+        self.epoch += 1;
+        let authority = Authority { epoch: Epoch(self.epoch), until: Instant::NEVER };
+        let promotion = Promotion { authority, redirect: Duration::from_secs(1) };
         std::mem::take(&mut self.backup).promote(at(self.now), promotion, &mut self.primary);
+        self.backup.admit("A", self.terms, LIMITS.topics_max).unwrap();
         self.outputs.clear();
+        self.channel.clear();
+        self.acknowledgements.clear();
         self.at_primary = std::mem::take(&mut self.at_backup);
-        self.standing = BackupStanding::Absent;
-        self.step(Input::Backup(BackupStanding::Out));
+        self.covered = self.covered.saturating_sub(untold);
+        let kept = self.covered + 1..=self.published;
+        self.stands(BackupStanding::Out);
         let identity = StreamIdentity { topic: TopicId(1), publisher: PublisherId(1), incarnation: Incarnation(1) };
         self.stream = self.primary.open_stream(&self.primary.permit().expect("it leads"), identity).unwrap();
         if !publisher_first {
             (0..self.subscribers.len()).for_each(|who| self.come(who));
             while self.work(1) {}
+            self.end_turn();
         }
-        let (stream, from, to) = (self.stream, Sequence(self.covered + 1), Sequence(self.published));
-        self.step(Input::Resumed { stream, from, to });
-        for sequence in from.0..=to.0 {
-            let created = self.created[sequence as usize - 1];
-            let publication =
-                Publication { epoch: Epoch::NONE, sequence: Sequence(sequence), created, is_resent: true, has_wrong_clock: false };
-            loop {
-                match self.primary.accept(at(self.now), self.primary.permit().expect("it leads"), stream, publication) {
-                    Ok(Accepted::Kept { slot, is_excess: false }) => drop(self.at_primary.insert(slot, sequence)),
-                    Ok(Accepted::Known) => {}
-                    Err(Refusal::Full { .. }) => {
-                        self.settle_promoted();
-                        continue;
-                    }
-                    other => panic!("{other:?} was not to be expected"),
-                }
-                break;
+        let resent = self.covered + 1;
+        self.step(Input::Resumed { stream: self.stream, from: Sequence(resent), to: Sequence(self.published) });
+        for sequence in kept.clone() {
+            while sequence >= resent && !self.accept(sequence, self.created[sequence as usize - 1], true) {
+                self.settle_promoted();
             }
+            let is_new = self.at_primary.values().any(|kept| *kept == sequence);
+            assert!(!is_new || sequence > self.discarded_in_session, "{sequence} is taken again");
+            assert!(is_new || sequence <= self.discarded || !self.subscribers.is_empty(), "{sequence} is lost");
+            self.work(pace);
         }
         self.settle_promoted();
-        self
+        for subscriber in &self.subscribers {
+            let missed: Vec<_> = kept.clone().filter(|sequence| !subscriber.has.contains(sequence)).collect();
+            assert_eq!(missed, [0; 0], "{:?}", subscriber.has);
+        }
     }
 
     fn settle_promoted(&mut self) {
         (0..self.subscribers.len()).for_each(|who| self.come(who));
         for _ in 0..8 {
             while self.work(1) {}
-            self.primary.end_turn(at(self.now), &mut self.outputs);
-            self.outputs.retain(|output| !matches!(output, Output::Covered { .. }));
-            self.carry_out(None);
+            self.end_turn();
             (0..self.subscribers.len()).for_each(|who| self.read(who, u64::MAX));
-            self.outputs.clear();
             self.now += 10;
         }
     }
 }
 
 fn script() -> impl Strategy<Value = Vec<(u8, u64)>> {
-    prop::collection::vec((0u8..15, 0u64..12), 1..160)
+    prop::collection::vec((0u8..17, 0u64..12), 1..160)
 }
 
 proptest! {
@@ -465,7 +527,7 @@ proptest! {
     /// order, from the Backup or the publisher, and with M = 1 that is every event.
     #[test]
     fn a_crash_at_any_instant_loses_no_mark(
-        script in script(), mark_every in 1u32..4, subscribers in 1usize..3, publisher_first: bool, backup_keeps in 0u32..8,
+        script in script(), mark_every in 1u32..4, subscribers in 0usize..3, publisher_first: bool, backup_keeps in 0u32..8, untold in 0u64..4, pace in 0u64..3,
     ) {
         let mut pair = Pair::new(mark_every, subscribers);
         pair.primary.set_replication(ReplicationPolicy { backup_keeps, ..ReplicationPolicy::default() });
@@ -474,12 +536,44 @@ proptest! {
             // One that lacks something is not voted for.
             pair.settle();
         }
-        let pair = pair.crash(publisher_first);
+        pair.crash(publisher_first, untold, pace);
         for subscriber in &pair.subscribers {
             let missed: Vec<_> = pair.marks.iter().filter(|mark| !subscriber.has.contains(mark)).collect();
             prop_assert_eq!(missed, [&0; 0], "{:?}", subscriber.has);
         }
-        prop_assert_eq!(pair.primary.kept(), 0);
+        if subscribers > 0 {
+            prop_assert_eq!(pair.primary.kept(), 0);
+        }
+    }
+
+    /// The node that was promoted gets a Backup of its own, and all goes on as before.
+    #[test]
+    fn promoted_node_keeps_the_same_promises(script in script(), later in script(), subscribers in 0usize..3, untold in 0u64..4) {
+        let mut pair = Pair::new(1, subscribers);
+        script.iter().for_each(|&(action, argument)| pair.act(action, argument));
+        pair.settle();
+        pair.crash(true, untold, 1);
+        later.iter().for_each(|&(action, argument)| pair.act(action, argument));
+        pair.settle();
+        for subscriber in &pair.subscribers {
+            prop_assert_eq!(&subscriber.has, &(1..=pair.published).collect::<Vec<_>>());
+        }
+        prop_assert_eq!((pair.primary.kept(), pair.backup.kept(), pair.covered), (0, 0, pair.published));
+    }
+
+    /// A publisher that leaves numbers out and fills them in later is told that they are covered when they are.
+    #[test]
+    fn number_that_is_filled_in_is_covered_when_it_is_replicated(script in prop::collection::vec((0u8..16, 0u64..12), 1..160)) {
+        let mut pair = Pair::new(1, 0);
+        for (action, argument) in script {
+            match action {
+                13 => pair.leave_out(),
+                14..=15 => pair.fill_in(),
+                _ => pair.act(action, argument),
+            }
+        }
+        pair.settle();
+        prop_assert_eq!((pair.primary.kept(), pair.backup.kept()), (0, 0));
     }
 }
 
