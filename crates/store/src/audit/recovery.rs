@@ -54,7 +54,7 @@ pub(super) fn recover(directory: &Path, checkpoint: Option<Head>, now_ns: u64) -
         match &end.damage {
             Some(why) => recovered.told.push(Event::own(Kind::Damaged, &format!("{}: {why}", newest.path.display()))),
             None => {
-                let file = OpenOptions::new().append(true).open(&newest.path)?;
+                let file = OpenOptions::new().write(true).open(&newest.path)?;
                 if !end.torn.is_empty() {
                     file.set_len(end.bytes)?;
                 }

@@ -43,7 +43,7 @@ pub(super) fn make_directory(directory: &Path) -> io::Result<()> {
 /// A new file for entries from `first` on.
 pub(super) fn create(directory: &Path, first: u64) -> io::Result<(PathBuf, File)> {
     let path = directory.join(format!("{first:010}{SUFFIX}"));
-    let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
+    let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
     File::open(directory)?.sync_all()?;
     Ok((path, file))
 }

@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::{self, Write},
+    io,
+    os::unix::fs::FileExt,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant, SystemTime},
 };
@@ -29,6 +30,8 @@ const RETRY_PERIOD: Duration = Duration::from_secs(1);
 const RETENTION_PERIOD: Duration = Duration::from_secs(60);
 /// Changes whose entries wait for a disk that takes nothing. As no further ones are begun meanwhile, only those that were under way can be so many.
 const KEPT_ENTRIES_MAX: usize = 4096;
+/// Bytes of lines that are kept in memory until they are synced; a batch that makes as many is synced at once.
+const UNSYNCED_BYTES_MAX: usize = 4 << 20;
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -36,11 +39,12 @@ pub(super) struct Writer {
     segments: Vec<Segment>,
     /// The newest file; `None` before the first entry, and behind damage.
     file: Option<File>,
-    /// Bytes of it that are whole lines.
-    file_bytes: u64,
+    /// Bytes of it that are synced lines.
+    synced_bytes: u64,
+    /// The lines that follow in the file. After a sync that has failed they are written again: the system may have dropped them.
+    unsynced: Vec<u8>,
     /// The last entry that is in the file.
     head: Head,
-    is_synced: bool,
     synced_at: Instant,
     retry_at: Option<Instant>,
     /// Entries of changes that were made and could not be written.
@@ -53,15 +57,15 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(shared: Arc<Shared>, limits: AuditLimits, recovered: Recovered) -> Self {
         let Recovered { segments, file, head, told: _ } = recovered;
-        let (file, file_bytes) = file.map_or((None, 0), |(file, bytes)| (Some(file), bytes));
+        let (file, synced_bytes) = file.map_or((None, 0), |(file, bytes)| (Some(file), bytes));
         Self {
             shared,
             limits,
             segments,
             file,
-            file_bytes,
+            synced_bytes,
+            unsynced: Vec::new(),
             head,
-            is_synced: true,
             synced_at: Instant::now(),
             retry_at: None,
             kept: Vec::new(),
@@ -73,14 +77,14 @@ impl Writer {
     /// Runs until the log is closed and everything that waits is written, or cannot be.
     pub fn run(mut self) {
         while self.turn() {}
-        if !self.kept.is_empty() || !self.lost.is_empty() {
-            tracing::error!(kept = self.kept.len(), lost = ?self.lost, "the audit log could not be written to the end");
+        if self.retry_at.is_some() {
+            tracing::error!(unsynced_bytes = self.unsynced.len(), kept = self.kept.len(), lost = ?self.lost, "the audit log could not be written to the end");
         }
     }
 
     /// Writes what waits; gives whether more may come.
     fn turn(&mut self) -> bool {
-        let patience = if self.is_synced && self.retry_at.is_none() { RETENTION_PERIOD } else { SYNC_PERIOD };
+        let patience = if self.unsynced.is_empty() && self.retry_at.is_none() { RETENTION_PERIOD } else { SYNC_PERIOD };
         let Batch { entries, is_closed } = self.shared.take(patience);
         let is_awaited = entries.iter().any(|entry| entry.written.is_some());
         let is_sync_due = is_awaited || is_closed || self.synced_at.elapsed() >= SYNC_PERIOD;
@@ -98,8 +102,8 @@ impl Writer {
     /// Writes a batch as a whole, or tells those who wait for it why not.
     fn write(&mut self, batch: Vec<Queued>, sync: bool) {
         let is_silent = self.retry_at.is_some_and(|at| Instant::now() < at);
-        let has_leftovers = !self.kept.is_empty() || !self.lost.is_empty();
-        if is_silent || (batch.is_empty() && !has_leftovers && (self.is_synced || !sync)) {
+        let is_retry = self.retry_at.is_some();
+        if is_silent || (batch.is_empty() && !is_retry && (self.unsynced.is_empty() || !sync)) {
             if is_silent {
                 self.set_aside(batch);
             }
@@ -115,7 +119,7 @@ impl Writer {
         for entry in &batch {
             head.extend(entry.at, &entry.event, &mut lines);
         }
-        match self.append(&lines, sync || has_leftovers) {
+        match self.append(&lines, sync || is_retry) {
             Ok(()) => {
                 self.head = head;
                 self.resume();
@@ -128,38 +132,55 @@ impl Writer {
         }
     }
 
-    /// Appends whole lines, all or none of them.
+    /// Appends whole lines, all or none of them, to a new file where the newest one is full.
     fn append(&mut self, lines: &[u8], sync: bool) -> io::Result<()> {
-        self.begin_segment_if_due()?;
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let written = file.write_all(lines).and_then(|()| if sync { file.sync_data() } else { Ok(()) });
-        if let Err(error) = written {
-            // What was written of them is no entry. If even that cannot be undone, the next start takes it out.
-            if let Err(error) = file.set_len(self.file_bytes) {
+        if self.file.is_none() || self.file_bytes() >= self.limits.segment_bytes() {
+            self.extend_file(&[], true)?;
+            self.begin_segment()?;
+        }
+        self.extend_file(lines, sync || self.unsynced.len() + lines.len() >= UNSYNCED_BYTES_MAX)
+    }
+
+    /// Bytes of the newest file that are whole lines.
+    fn file_bytes(&self) -> u64 {
+        self.synced_bytes + self.unsynced.len() as u64
+    }
+
+    /// Appends to the newest file. After a failure the lines that are not synced are written again, so that a sync speaks for them too.
+    fn extend_file(&mut self, lines: &[u8], sync: bool) -> io::Result<()> {
+        let (file_bytes, before) = (self.file_bytes(), self.unsynced.len());
+        let Some(file) = &self.file else { return Ok(()) };
+        let from = match self.retry_at {
+            // What a failed write has left must not stand behind the next lines.
+            Some(_) => file.set_len(file_bytes).map(|()| 0)?,
+            None => before,
+        };
+        self.unsynced.extend_from_slice(lines);
+        let written = file.write_all_at(&self.unsynced[from..], self.synced_bytes + from as u64);
+        if let Err(error) = written.and_then(|()| if sync { file.sync_data() } else { Ok(()) }) {
+            self.unsynced.truncate(before);
+            // What was written of them is no entry. If even that cannot be undone, the next try or the next start takes it out.
+            if let Err(error) = file.set_len(file_bytes) {
                 tracing::error!(%error, "the audit log's last line is torn");
             }
             return Err(error);
         }
-        self.file_bytes += lines.len() as u64;
-        self.shared.syncs.fetch_add(u64::from(sync), Relaxed);
-        self.is_synced = sync || (self.is_synced && lines.is_empty());
+        if sync {
+            self.synced_bytes = self.file_bytes();
+            self.unsynced.clear();
+            self.shared.syncs.fetch_add(1, Relaxed);
+        }
         Ok(())
     }
 
-    fn begin_segment_if_due(&mut self) -> io::Result<()> {
-        if self.file.is_some() && self.file_bytes < self.limits.segment_bytes() {
-            return Ok(());
-        }
-        if let Some(former) = &self.file {
-            former.sync_data()?;
-        }
+    fn begin_segment(&mut self) -> io::Result<()> {
         let first = self.head.number.saturating_add(1);
         let (path, file) = segment::create(&self.shared.directory, first)?;
         if let Some(former) = self.segments.last_mut() {
-            former.bytes = self.file_bytes;
+            former.bytes = self.synced_bytes;
         }
         self.segments.push(Segment { first, path, bytes: 0, begun_ns: now().unix_nanos(), previous: Some(self.head.hash) });
-        (self.file, self.file_bytes) = (Some(file), 0);
+        (self.file, self.synced_bytes) = (Some(file), 0);
         // A new file is when there may be one too many.
         self.next_retention = Instant::now();
         Ok(())
@@ -195,7 +216,7 @@ impl Writer {
     fn resume(&mut self) {
         self.kept.clear();
         self.lost.clear();
-        if self.is_synced {
+        if self.unsynced.is_empty() {
             *self.shared.head.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = self.head;
         }
         if self.retry_at.take().is_some() {
@@ -208,8 +229,9 @@ impl Writer {
     /// which names the last line that goes, before it is done.
     fn retain(&mut self) {
         while self.retry_at.is_none() {
+            let newest_bytes = self.file_bytes();
             if let Some(newest) = self.segments.last_mut() {
-                newest.bytes = self.file_bytes;
+                newest.bytes = newest_bytes;
             }
             let states: Vec<FileState> = self.segments.iter().map(Segment::state).collect();
             if self.limits.superfluous(&states, now().unix_nanos()) == 0 {
@@ -338,6 +360,53 @@ mod tests {
         assert_eq!((found.wrong, found.lost, found.entries), (None, 2, 3));
     }
 
+    /// A file that accepts every write, keeps nothing, and fails every sync: a system drops pages like this after a disk error.
+    fn forgetful_disk() -> File {
+        OpenOptions::new().write(true).open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn entries_before_a_failed_sync_are_written_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut writer, log) = writer(place.path());
+        writer.write(vec![queued(Kind::Change, "before").0], true);
+
+        let good = writer.file.replace(forgetful_disk());
+        writer.write(vec![queued(Kind::Orchestration, "noted").0], false);
+        writer.write(Vec::new(), true);
+        assert!(log.check().is_err());
+        assert_eq!(log.head().number, 1);
+
+        good.as_ref().unwrap().write_all_at(&[b'x'; 4096], writer.file_bytes()).unwrap();
+        writer.file = good;
+        writer.retry_at = Some(Instant::now());
+        writer.write(vec![queued(Kind::Change, "after").0], true);
+        assert_eq!((log.check(), log.lost()), (Ok(()), 0));
+        let found = verify(place.path(), None, Some(log.head())).unwrap();
+        assert_eq!((found.wrong, found.entries), (None, 3));
+    }
+
+    #[test]
+    fn new_file_waits_for_entries_before_a_failed_sync() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut writer, log) = writer(place.path());
+        writer.limits.bytes_max = 0;
+        let (mut noted, _) = queued(Kind::Orchestration, "noted");
+        noted.event = noted.event.with("long", "x".repeat(usize::try_from(writer.limits.segment_bytes()).unwrap()));
+        writer.write(vec![queued(Kind::Change, "before").0], true);
+
+        let good = writer.file.replace(forgetful_disk());
+        writer.write(vec![noted], false);
+        writer.write(vec![queued(Kind::Change, "after").0], true);
+        assert!(log.check().is_err());
+
+        writer.file = good;
+        writer.retry_at = Some(Instant::now());
+        writer.write(Vec::new(), true);
+        let found = verify(place.path(), None, Some(log.head())).unwrap();
+        assert_eq!((found.wrong, found.entries, found.files), (None, 3, 2));
+    }
+
     #[test]
     fn a_file_that_cannot_be_made_is_made_later() {
         let place = tempfile::tempdir().unwrap();
@@ -370,7 +439,7 @@ mod tests {
         let (mut writer, log) = writer(place.path());
         let old = UtcTime::from_unix_seconds(1_000_000);
         writer.write(vec![Queued { at: old, event: Event::own(Kind::Stop, "old"), written: None }], true);
-        writer.file_bytes = LIMITS.segment_bytes();
+        writer.synced_bytes = LIMITS.segment_bytes();
         let (next, _) = queued(Kind::Orchestration, "next");
         writer.write(vec![next], true);
         writer.segments[0].begun_ns = old.unix_nanos();
