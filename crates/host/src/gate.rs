@@ -122,7 +122,7 @@ impl Gate {
 
     /// Whether this node may take what changes something: it leads, or has no pair.
     pub fn leads(&self) -> bool {
-        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
+        Leadership::may_act(self.leadership.as_deref())
     }
 
     /// Whether requests go further at present.

@@ -79,16 +79,11 @@ pub struct PushContext {
     pub started: Instant,
     /// Where spans of traces go; `None`: nowhere.
     pub traces: Option<Arc<Traces>>,
-    /// Whether this node of a pair leads; `None` of a cloud by itself.
+    /// Whether this node of a pair leads; `None` of a cloud by itself. Once its lease is over, another node may deliver the same events.
     pub leadership: Option<Arc<Leadership>>,
 }
 
 impl PushContext {
-    /// Whether this node may deliver at this instant. Once its lease is over, another node of the pair may deliver the same events.
-    pub fn leads(&self) -> bool {
-        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
-    }
-
     /// Whether a subscriber may still be sent an event that was found for it: rules may have changed while it waited. What
     /// else a subscription asks for cannot, for a changed one has another task.
     pub fn may_be_sent(&self, subscription: &Subscription, event: &PushEvent) -> bool {

@@ -198,7 +198,7 @@ impl Carrier {
 
     /// Whether this node may forward. Once its lease is over, the next leader has its events, and what it has not answered may come to that one again.
     fn leads(&self) -> bool {
-        self.leadership.as_ref().is_none_or(|leadership| leadership.leads())
+        Leadership::may_act(self.leadership.as_deref())
     }
 
     /// Whether anything is to be forwarded. Until something is, nobody is spoken with: an edge may only take. Once it was, what is left of it goes on.

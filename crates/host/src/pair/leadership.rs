@@ -52,6 +52,11 @@ impl Leadership {
         boot_time().nanos() < self.until_ns.load(SeqCst) && self.taken_over.load(SeqCst) == self.epoch.load(SeqCst)
     }
 
+    /// Returns true if this node may act at this instant: it leads its pair, or is a cloud by itself, which has no leadership.
+    pub fn may_act(leadership: Option<&Self>) -> bool {
+        leadership.is_none_or(Self::leads)
+    }
+
     /// Records that the shard has taken over in an epoch. Until then requests are refused: the vote alone brings no state.
     pub(crate) fn takeover_completed(&self, epoch: Epoch) {
         self.taken_over.store(epoch.0, SeqCst);

@@ -24,7 +24,7 @@ use super::{
     delivery::{Delivery, Trouble},
     link::{Link, PushError, PushEvent},
 };
-use crate::{control::now, inbox::Message};
+use crate::{control::now, inbox::Message, pair::Leadership};
 
 /// How long an event log that cannot be read, or a database that takes no dead letter, is left alone.
 const REPAIR_WAIT: Duration = Duration::from_secs(1);
@@ -246,7 +246,7 @@ impl Pusher {
             if !self.heed_pause(head).await? {
                 return Some(());
             }
-            if !self.context.leads() {
+            if !Leadership::may_act(self.context.leadership.as_deref()) {
                 self.wait(Some(LEASE_WAIT)).await?;
                 continue;
             }
