@@ -14,6 +14,7 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
 use bodkin_broker::{
     Backup, Epoch, Output,
+    timing::Wish,
     wire::{LinkFrame, Position, Replication},
 };
 use bodkin_store::{
@@ -166,8 +167,8 @@ struct Work {
     preparations: Vec<Preparation>,
     /// The newest checkpoint of each graph of the leader's.
     graphs: BTreeMap<Box<str>, Vec<u8>>,
-    /// Under which names what the leader's subscribers ask of topics is admitted here.
-    asked: BTreeMap<Box<str>, Asker>,
+    /// What the leader's subscribers ask of topics, and under which names it is admitted here; of a topic that is not declared here yet, with its declaration.
+    asked: BTreeMap<Box<str>, (Asker, Wish)>,
     /// Declarations in the database that are in force here, by event type.
     declared: BTreeMap<Box<str>, String>,
     outputs: Vec<Output>,
@@ -418,7 +419,7 @@ impl Work {
         following.promote(Box::new(move |committed| shard.post(inbox::Message::Pair(News::Committed(committed)))));
         let promoted = self.backup.is_in_sync().then(|| {
             let (backup, kept) = (std::mem::take(&mut self.backup), std::mem::take(&mut self.kept));
-            let asked = std::mem::take(&mut self.asked).into_iter().collect();
+            let asked = std::mem::take(&mut self.asked).into_iter().map(|(topic, (asker, _))| (topic, asker)).collect();
             Box::new(Promoted { backup, kept, asked, graphs: std::mem::take(&mut self.graphs) })
         });
         self.node.post(Message::Given(promoted));

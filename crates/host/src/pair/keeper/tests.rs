@@ -361,6 +361,23 @@ fn events_of_durable_types_are_acknowledged_when_the_event_log_has_them() {
 }
 
 #[test]
+fn wish_before_its_topics_declaration_holds_once_declared() {
+    let (copy, operation) = database();
+    let epoch = EPOCH;
+    let mut scene = Scene::new();
+    scene.say(&[Replication::SnapshotBegin { epoch, position: Position(0) }]);
+    copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+    scene.say(&[
+        Replication::Asked { epoch, loss_tolerance: None, deadline_ns: Some(40_000_000), topic: "COLD" },
+        Replication::Control { epoch, position: Position(1), operation: &operation },
+        Replication::SnapshotEnd { epoch, position: Position(2) },
+    ]);
+    scene.acknowledged(2);
+    let told: Vec<String> = scene.prepared().iter().map(words).collect();
+    assert_eq!(told.last().map(String::as_str), Some("COLD within 40ms by sensor"), "{told:?}");
+}
+
+#[test]
 fn a_frame_that_the_protocol_does_not_have_ends_the_channel() {
     let (copy, _) = database();
     let epoch = EPOCH;

@@ -2,12 +2,15 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 
-use bodkin_broker::{Terms, timing::Wish};
+use bodkin_broker::{
+    ShardError, Terms,
+    timing::{AdmissionError, Wish},
+};
 
 use super::Work;
 use crate::{
     pair::Preparation,
-    topics::{Declarer, RealTimeTopic, declaration},
+    topics::{Declarer, RealTimeTopic, TopicError, declaration},
 };
 
 /// How much more of a stream may be kept than its topic's declaration asks for.
@@ -26,19 +29,26 @@ impl Work {
         self.preparations.push(Preparation::Topic { topic, terms, in_backup });
     }
 
-    /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads.
+    /// Has a topic be as strict as the leader's subscribers ask, so that it is from the first instant on in which this node leads. A wish may come before the change
+    /// that declares its topic: the leader sends it at once, and changes when the channel has room.
     pub(super) fn ask(&mut self, topic: &str, wish: Wish) {
         let Some(follows) = &self.follows else { return };
         let (topics, mut told) = (follows.topics.clone(), None);
         if wish == Wish::default() {
-            let asker = self.asked.remove(topic);
-            asker.into_iter().for_each(|asker| topics.forget(topic, asker, |now| told = Some(Ok(now))));
+            let asked = self.asked.remove(topic);
+            asked.into_iter().for_each(|(asker, _)| topics.forget(topic, asker, |now| told = Some(Ok(now))));
+        } else if self.asked.len() >= follows.topics_max && !self.asked.contains_key(topic) {
+            told = Some(Err(ShardError::Topics(follows.topics_max).into()));
         } else {
-            let asker = *self.asked.entry(topic.into()).or_insert_with(|| topics.asker());
-            topics.ask(topic, asker, wish, |now| told = Some(now));
+            let (asker, asked) = self.asked.entry(topic.into()).or_insert_with(|| (topics.asker(), wish));
+            *asked = wish;
+            topics.ask(topic, *asker, wish, |now| told = Some(now));
         }
         match told {
             Some(Ok((topic, terms))) => self.admit(topic, terms),
+            Some(Err(TopicError::Refused { error, .. })) if *error == AdmissionError::NotDeclared => {
+                tracing::info!(topic, "what the leader's subscribers ask of a topic holds once the topic is declared here");
+            }
             Some(Err(error)) => tracing::warn!(topic, %error, "what the leader's subscribers ask of a topic does not fit here"),
             None => {}
         }
@@ -75,7 +85,12 @@ impl Work {
         let Some(text) = declaration else { return };
         let declared = declaration::parse(&text, topics.platform());
         match declared.and_then(|declared| topics.admit(&declared, Declarer::Operator).map_err(|error| error.to_string())) {
-            Ok((topic, terms)) => self.admit(topic, terms),
+            Ok((topic, terms)) => {
+                self.admit(topic, terms);
+                if let Some((_, wish)) = self.asked.get(&event_type).copied() {
+                    self.ask(&event_type, wish);
+                }
+            }
             Err(error) => tracing::error!(error, "a topic that the leader has declared cannot be kept here"),
         }
         self.declared.insert(event_type, text);
