@@ -11,10 +11,14 @@ use crate::{
     answer::{Answer, Refusal},
     inbox::ConnectionKey,
     pair::{Ticket, primary::Primary},
+    seldom::Seldom,
 };
 
 /// A batch of records for the Backup takes no further one from here on, so that it fits a frame.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
+
+/// Publishers and streams that may wait for a disk. Beyond, events of durable event types are refused; those that were accepted before still join.
+pub(super) const UNSYNCED_MAX: usize = 1 << 20;
 
 /// A publisher that is answered when its event is synced.
 #[derive(Clone, Copy)]
@@ -43,6 +47,8 @@ impl Waiting {
 pub(super) struct Unsynced {
     /// Publishers that are answered when everything up to the position is synced.
     pub(super) publishers: VecDeque<(Position, Waiting)>,
+    /// How often it is logged that there are too many of them.
+    refused: Seldom,
     /// Behind the last record that is synced here.
     end: Position,
     /// Records of durable event types for the Backup, and the place of each batch's first.
@@ -142,11 +148,15 @@ impl Shard {
 
     /// A durable event that cannot be kept is not taken at all: then its publisher knows, and may try again. `topic`: that of its event type, if it is a real-time one.
     pub(super) fn check_durable(&self, topic: Option<TopicId>) -> Result<(), ArrowheadError> {
-        if self.log.as_ref().is_some_and(|log| !log.is_suspended()) || !self.is_durable_on(topic) {
+        let is_full = self.unsynced.publishers.len() >= UNSYNCED_MAX;
+        if self.log.as_ref().is_some_and(|log| !log.is_suspended() && !is_full) || !self.is_durable_on(topic) {
             return Ok(());
         }
-        let event_type = &self.scratch.event_type;
-        Err(ArrowheadError::unavailable(format!("Event type {event_type} is durable, but the event log is suspended. Try again later.")))
+        if is_full && let Some(times) = self.unsynced.refused.due() {
+            tracing::warn!(times, UNSYNCED_MAX, "an event of a durable event type was refused: too many wait for a disk");
+        }
+        let (event_type, state) = (&self.scratch.event_type, if is_full { "too far behind" } else { "suspended" });
+        Err(ArrowheadError::unavailable(format!("Event type {event_type} is durable, but the event log is {state}. Try again later.")))
     }
 
     /// Answers a publisher when everything up to its event is on the disk.

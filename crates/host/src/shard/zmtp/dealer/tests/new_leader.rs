@@ -8,14 +8,17 @@ use bodkin_arrowhead::{
     system::{CoreSystemNames, SystemRegistration},
 };
 use bodkin_broker::{
-    PublisherId, Sequence,
+    PublisherId, Sequence, StreamIdentity,
     member::Protection,
     wire::{EventHeader, Flags, RefusalReason},
 };
 use bodkin_store::event_log::{EventLog, EventLogLimits, Position};
 
 use super::{super::super::publish::EventTexts, *};
-use crate::topics::TopicError;
+use crate::{
+    shard::log::{UNSYNCED_MAX, Waiting},
+    topics::TopicError,
+};
 
 const DEADLINE_NS: u64 = 1_000_000_000;
 
@@ -221,6 +224,25 @@ fn every_event_is_refused_when_its_sync_fails() {
     let refused = |sequence| Answer::Refused(sequence, RefusalReason::NotKept);
     assert_eq!(answers, [refused(FIRST), refused(FIRST + 1), refused(FIRST + 2), Answer::Covered(FIRST + 2)]);
     assert_eq!(scene.sync(sensor, "KEPT", FIRST + 3..FIRST + 5, Ok(())), [Answer::Covered(FIRST + 4)]);
+}
+
+#[test]
+fn durable_event_beyond_unsynced_limit_is_refused() {
+    let mut scene = Scene::new();
+    let _log = scene.open_log();
+    scene.shard.context.durable = ["KEPT".into()].into();
+    let (sensor, _sensor) = scene.publisher("sensor");
+    scene.leads();
+    assert_eq!(scene.sync(sensor, "KEPT", 1..2, Ok(())), [Answer::Covered(1)]);
+    let stream = StreamIdentity { topic: TopicId(0), publisher: PublisherId(9), incarnation: Incarnation(9) };
+    scene.shard.unsynced.publishers = vec![(Position(u64::MAX), Waiting::Event(stream, Sequence(1))); UNSYNCED_MAX].into();
+    scene.publish(sensor, "KEPT", 2).unwrap();
+    assert_eq!(scene.answers(sensor), [Answer::Refused(2, RefusalReason::NotKept)]);
+    scene.publish(sensor, "NOT-KEPT", 1).unwrap();
+    scene.shard.tell_covered();
+    assert_eq!(scene.answers(sensor), [Answer::Covered(1)]);
+    scene.shard.unsynced.publishers.clear();
+    assert_eq!(scene.sync(sensor, "KEPT", 3..4, Ok(())), [Answer::Covered(3)]);
 }
 
 #[test]
