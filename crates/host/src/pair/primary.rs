@@ -14,7 +14,15 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, fs::File, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    collections::VecDeque,
+    fs::File,
+    io::{self, ErrorKind},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use bodkin_broker::{
     Authority, BackupStanding, Epoch, EventId, Instant,
@@ -79,6 +87,37 @@ impl Change {
 /// The Backup cannot follow on this connection: the reason. A new one begins with a new copy.
 #[derive(Debug)]
 pub struct TooFar(pub &'static str);
+
+/// Why a session of the replica channel ends.
+#[derive(Debug)]
+pub enum SessionEnd {
+    /// The Backup has stopped or has connected again, or this node begins another epoch.
+    Ordinary(&'static str),
+    /// Something is wrong with this node, with the Backup, or between them.
+    Fault(Cow<'static, str>),
+}
+
+impl From<&'static str> for SessionEnd {
+    fn from(why: &'static str) -> Self {
+        Self::Fault(why.into())
+    }
+}
+
+impl From<String> for SessionEnd {
+    fn from(why: String) -> Self {
+        Self::Fault(why.into())
+    }
+}
+
+impl From<io::Error> for SessionEnd {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // A process that ends with unread bytes leaves these.
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => Self::Ordinary("the connection broke"),
+            _ => error.to_string().into(),
+        }
+    }
+}
 
 /// See the module.
 pub struct Primary {
@@ -199,7 +238,7 @@ impl Primary {
         self.epoch = epoch;
         (self.protection, self.is_fenced) = (Protection::Unsettled, false);
         self.authority();
-        self.lose_session("a new epoch begins")
+        self.lose_session(SessionEnd::Ordinary("a new epoch begins"))
     }
 
     /// Opens this node for requests: the shard has taken over in this epoch.
@@ -241,7 +280,7 @@ impl Primary {
 
     /// The Backup is there, with nothing that counts.
     pub fn connected(&mut self, link: Link, serial: u64) -> Option<BackupStanding> {
-        let lost = self.link.is_some().then(|| self.lose_session("the Backup has come anew"));
+        let lost = self.link.is_some().then(|| self.lose_session(SessionEnd::Ordinary("the Backup has come anew")));
         self.parting = Parting::with(&link);
         (self.link, self.serial, self.have, self.next_number) = (Some(link), serial, None, None);
         self.session = if self.protection == Protection::Alone { Session::Asked } else { Session::Wanted };
@@ -249,10 +288,15 @@ impl Primary {
     }
 
     /// The connection to the Backup is gone, or counts for nothing any more.
-    pub fn lose_session(&mut self, why: &str) -> BackupStanding {
+    pub fn lose_session(&mut self, end: impl Into<SessionEnd>) -> BackupStanding {
         if self.link.take().is_some() {
-            if let Some(times) = self.seldom.due(why) {
-                tracing::info!(why, times, "the replica channel has ended");
+            match end.into() {
+                SessionEnd::Ordinary(why) => {
+                    self.seldom.due(why).into_iter().for_each(|times| tracing::info!(why, times, "the replica channel has ended"));
+                }
+                SessionEnd::Fault(why) => {
+                    self.seldom.due(&why).into_iter().for_each(|times| tracing::warn!(%why, times, "the replica channel has ended"));
+                }
             }
             self.pair.channel_ended(self.serial);
         }
@@ -370,9 +414,9 @@ impl Primary {
     }
 
     /// Reads the Backup's acknowledgements: the last one that came, and whether there is more to be read.
-    pub fn read(&mut self, now: Instant) -> Result<(Option<Position>, bool), String> {
+    pub fn read(&mut self, now: Instant) -> Result<(Option<Position>, bool), SessionEnd> {
         let Some(link) = &mut self.link else { return Ok((None, false)) };
-        let left = link.read(now).map_err(|error| error.to_string())?;
+        let left = link.read(now)?;
         let (mut last, own) = (None, self.epoch);
         let (have, parting) = (&mut self.have, &mut self.parting);
         link.take_frames(|frame| match frame {
@@ -394,7 +438,7 @@ impl Primary {
             LinkFrame::Ballot(_) => Err("a ballot has come on the replica channel".into()),
         })?;
         if left == Left::End && last.is_none() {
-            return Err("the Backup has closed it".into());
+            return Err(SessionEnd::Ordinary("the Backup has closed it"));
         }
         Ok((last, left != Left::Nothing))
     }
@@ -405,11 +449,11 @@ impl Primary {
     }
 
     /// Writes what the socket takes; the Backup must not be too far behind.
-    pub fn flush(&mut self) -> Result<(), TooFar> {
+    pub fn flush(&mut self) -> Result<(), SessionEnd> {
         self.is_awaited = false;
         let Some(link) = &mut self.link else { return Ok(()) };
-        link.flush().map_err(|_| TooFar("the connection broke"))?;
-        if link.queued() > OUT_BYTES_MAX { Err(TooFar("it takes changes and replicas too slowly")) } else { Ok(()) }
+        link.flush()?;
+        if link.queued() > OUT_BYTES_MAX { Err("it takes changes and replicas too slowly".into()) } else { Ok(()) }
     }
 
     /// When the Backup is given up unless something comes from it.

@@ -17,7 +17,7 @@ use mio::{Interest, Token, event::Event as Readiness};
 use super::{Shard, Waiting, failover::Failover, not_taken::NotTaken, zmtp::Turn};
 use crate::pair::{
     News, Promoted, RequiredSubscriber, boot_time,
-    primary::{NOT_KNOWN, Primary, TooFar},
+    primary::{NOT_KNOWN, Primary, SessionEnd, TooFar},
 };
 use crate::topics::RealTimeTopic;
 
@@ -93,7 +93,7 @@ impl Shard {
                 let standing = primary.log_unread(serial, &why);
                 standing.into_iter().for_each(|standing| self.stand(standing));
             }
-            News::BackupGone => self.lose_backup("the Backup is not connected any more"),
+            News::BackupGone => self.lose_backup(SessionEnd::Ordinary("the Backup is not connected any more")),
             News::Committed(Committed::Group(group)) => {
                 let queued = primary.committed(group);
                 self.send_queued(queued);
@@ -238,9 +238,9 @@ impl Shard {
         self.backup_stands(standing);
     }
 
-    pub(super) fn lose_backup(&mut self, why: &str) {
+    pub(super) fn lose_backup(&mut self, end: impl Into<SessionEnd>) {
         let Some(primary) = &mut self.primary else { return };
-        let standing = primary.lose_session(why);
+        let standing = primary.lose_session(end);
         self.stand(standing);
     }
 
@@ -274,11 +274,11 @@ impl Shard {
             let Some(primary) = &mut self.primary else { return };
             let (last, is_more) = match primary.read(now) {
                 Ok(read) => read,
-                Err(why) => return self.lose_backup(&why),
+                Err(end) => return self.lose_backup(end),
             };
             if let Some(position) = last {
                 if let Err(error) = self.broker.acknowledged(position, &mut self.outputs) {
-                    return self.lose_backup(&error.to_string());
+                    return self.lose_backup(error.to_string());
                 }
                 if let Some(round_trip_ns) = primary.acknowledged(position, self.broker.position(), now) {
                     self.context.stalls.backup_has_answered(round_trip_ns);
@@ -334,8 +334,8 @@ impl Shard {
     /// Writes to the Backup what there is for it.
     pub(super) fn send_to_backup(&mut self) {
         let Some(primary) = &mut self.primary else { return };
-        if let Err(TooFar(why)) = primary.flush() {
-            self.lose_backup(why);
+        if let Err(end) = primary.flush() {
+            self.lose_backup(end);
         }
     }
 
