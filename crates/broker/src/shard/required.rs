@@ -116,10 +116,10 @@ impl<R> Shard<R> {
         lacking.map(|reader| reader.subscription).next()
     }
 
-    /// Shortens the wait for a required subscription.
-    pub fn shorten_wait(&mut self, now: Instant, key: SubscriptionKey, wait: Duration) {
+    /// Changes how long a required subscription is waited for, from when its session was last there or acknowledged.
+    pub fn change_wait(&mut self, now: Instant, key: SubscriptionKey, wait: Duration) {
         let Some(required) = self.subscriptions.get_mut(key).and_then(|subscription| subscription.required.as_mut()) else { return };
-        required.wait_ns = required.wait_ns.min(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        required.wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         // A timer that fires before the wait is over is set again.
         if self.waits.place(key.index).is_some_and(|(_, at)| at > now.plus(wait)) {
             self.waits.insert(0, key.index, now.plus(wait));

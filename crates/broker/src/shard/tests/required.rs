@@ -357,17 +357,19 @@ fn full_stream_names_its_slowest_required_reader() {
 }
 
 #[test]
-fn shortened_wait_ends_a_requirement_earlier() {
-    let mut driven = Driven::new(&[TERMS]);
-    let key = driven.subscribe(0, 10_000);
-    driven.step(Input::Detached { subscription: key });
-    driven.shard.shorten_wait(at(driven.now), key, Duration::from_nanos(50));
-    let not_required = |driven: &mut Driven| {
-        driven.work();
-        driven.told().iter().any(|output| matches!(output, Output::NotRequired { subscription, .. } if *subscription == key))
-    };
-    driven.now += 49;
-    assert!(!not_required(&mut driven));
-    driven.now += 1;
-    assert!(not_required(&mut driven));
+fn changed_wait_counts_from_the_end_of_the_session() {
+    for (before, after) in [(10_000, 50), (50, 10_000)] {
+        let mut driven = Driven::new(&[TERMS]);
+        let key = driven.subscribe(0, before);
+        driven.step(Input::Detached { subscription: key });
+        driven.shard.change_wait(at(driven.now), key, Duration::from_nanos(after));
+        let not_required = |driven: &mut Driven| {
+            driven.work();
+            driven.told().iter().any(|output| matches!(output, Output::NotRequired { subscription, .. } if *subscription == key))
+        };
+        driven.now += after - 1;
+        assert!(!not_required(&mut driven));
+        driven.now += 1;
+        assert!(not_required(&mut driven));
+    }
 }

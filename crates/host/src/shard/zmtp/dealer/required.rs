@@ -115,15 +115,18 @@ impl Shard {
 
     /// Shortens the waits for a topic's required subscribers, because the topic's declaration allows no longer ones.
     pub(in crate::shard) fn shorten_waits(&mut self, topic: TopicId, required_for_max: Duration) {
-        let now = self.clock.broker();
         for subscription in self.broker.subscriptions_of(topic).to_vec() {
             let Some(row) = self.endpoint.required.of(subscription).filter(|row| row.wait() > required_for_max) else { continue };
-            row.wait_ns = nanos(required_for_max);
             let name = row.name.clone();
-            self.broker.shorten_wait(now, subscription, required_for_max);
+            self.change_wait(subscription, required_for_max);
             let topic = self.broker.topic_name(topic).clone();
             self.backup_knows_required(&topic, &name, Some(required_for_max));
         }
+    }
+
+    fn change_wait(&mut self, subscription: SubscriptionKey, wait: Duration) {
+        self.endpoint.required.of(subscription).expect("it is required").wait_ns = nanos(wait);
+        self.broker.change_wait(self.clock.broker(), subscription, wait);
     }
 
     /// The longest time that anybody is waited for.
@@ -136,7 +139,9 @@ impl Shard {
         let Some((topic, _)) = self.broker.terms(&required.topic) else { return self.await_topic_of(required) };
         if let Some(row) = self.endpoint.required.named(self.broker.subscriptions_of(topic), &required.name) {
             row.is_named = true;
-            return;
+            let key = row.key;
+            // The leader has taken what the subscriber wants now, or what the topic's declaration allows now.
+            return self.change_wait(key, required.wait);
         }
         let (name, wait) = (self.endpoint.required.shared(&required.name), required.wait);
         // It has no link, so that nothing is offered to it.
@@ -153,9 +158,11 @@ impl Shard {
 
     fn await_topic_of(&mut self, RequiredSubscriber { topic, name, wait }: RequiredSubscriber) {
         let unplaced = &mut self.endpoint.required.unplaced;
-        if unplaced.len() < self.context.limits.subscriptions_max {
-            unplaced.insert((topic, name), wait);
+        let (has_room, subscriber) = (unplaced.len() < self.context.limits.subscriptions_max, (topic, name));
+        if has_room || unplaced.contains_key(&subscriber) {
+            unplaced.insert(subscriber, wait);
         } else {
+            let (topic, name) = subscriber;
             tracing::error!(%topic, %name, "the leader names too many required subscribers of topics that are not known here: this one is not waited for");
         }
     }

@@ -220,6 +220,47 @@ fn whom_the_leader_names_is_waited_for_and_nobody_else() {
 }
 
 #[test]
+fn changed_wait_of_named_subscriber_counts_at_new_leader() {
+    const SHORT: Duration = Duration::from_millis(20);
+    let mut scene = Scene::new();
+    ["AWAY", "THERE", "LATER"].iter().for_each(|topic| {
+        let required = |wait| vec![Preparation::Required(RequiredSubscriber { topic: (*topic).into(), name: "alarm".into(), wait })];
+        scene.shard.prepare_for(required(SHORT));
+        if *topic != "LATER" {
+            scene.declare(topic, false);
+        }
+        if *topic == "THERE" {
+            let (slot, _client) = scene.dealer("alarm");
+            scene.shard.subscribe_dealer(slot, topic, (None, None), Some(SHORT.as_nanos() as u64), Watermarks::Own(&[]));
+        }
+        scene.shard.prepare_for(required(WAIT));
+        scene.declare(topic, false);
+    });
+    assert_eq!(scene.shard.required().map(|required| required.wait).collect::<Vec<_>>(), [WAIT; 3]);
+    scene.leads();
+    std::thread::sleep(SHORT * 2);
+    scene.shard.clock.advance();
+    scene.shard.work(16);
+    assert_eq!(scene.shard.required().count(), 3, "nobody was away for longer than the leader before waited");
+}
+
+#[test]
+fn refused_topic_leaves_other_noted_ones_required() {
+    let mut scene = Scene::new();
+    let (slot, _client) = scene.dealer("alarm");
+    let names = ["FIRST", "UNDECLARED", "LAST"];
+    names.iter().for_each(|name| scene.subscribe(slot, name, Some(1_000_000_000)));
+    ["FIRST", "LAST"].iter().for_each(|name| scene.prepare(name));
+    scene.leads();
+    scene.shard.make_noted();
+    let link = scene.shard.dealer_key(slot);
+    scene.shard.dealer_answered(link, "FIRST", Err(crate::topics::TopicError::Platform("it does not fit".to_owned())));
+    scene.shard.dealer_answered(link, "LAST", Ok(()));
+    assert_eq!(scene.heard(slot), 1);
+    assert_eq!(scene.shard.required().map(|required| required.topic.to_string()).collect::<Vec<_>>(), ["FIRST", "LAST"]);
+}
+
+#[test]
 fn what_is_lost_for_a_required_subscriber_that_is_away_is_told_when_it_is_back_and_to_nobody_else() {
     let mut scene = Scene::new();
     scene.prepare("T");
