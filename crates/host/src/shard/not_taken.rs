@@ -27,6 +27,8 @@ pub(super) enum NotTaken {
     LaterRun(ArrowheadError),
     /// Events of too many earlier runs of its publisher are not delivered yet.
     EarlierRuns(ArrowheadError),
+    /// It was refused before, and comes again behind events that were taken: its publisher may not have received that refusal.
+    Before(RefusalReason),
     /// The broker does not take it now: the publisher is to wait, or to go to another node.
     Broker(Refusal),
 }
@@ -42,6 +44,7 @@ impl NotTaken {
         match self {
             Self::Broker(Refusal::Full { .. }) | Self::TooEarly(_) => ArrowheadError::too_fast(self.told()),
             Self::Broker(_) => ArrowheadError::unavailable(self.told()),
+            Self::Before(_) => ArrowheadError::invalid_parameter(self.told()),
             Self::Rules(error)
             | Self::TooLarge(error)
             | Self::Header(error)
@@ -57,6 +60,7 @@ impl NotTaken {
         match self {
             Self::Broker(Refusal::Full { .. }) | Self::TooEarly(_) => 429,
             Self::Broker(_) => 503,
+            Self::Before(_) => 400,
             Self::Rules(error)
             | Self::TooLarge(error)
             | Self::Header(error)
@@ -78,6 +82,9 @@ impl NotTaken {
             | Self::EarlierRuns(error)
             | Self::LaterRun(error) => error.error_message.clone(),
             Self::Broker(refusal) => format!("The event was not taken: {refusal}."),
+            Self::Before(_) => {
+                "The event was refused before, and cannot be taken behind later ones. It may have been delivered.".to_owned()
+            }
             Self::TooEarly(wait) => format!("the period of its topic lets it come in {wait:?}"),
         }
     }
@@ -92,6 +99,7 @@ impl NotTaken {
             Self::LogSuspended(_) => RefusalReason::NotKept,
             Self::NoRoom(_) => RefusalReason::Limit,
             Self::LaterRun(_) => RefusalReason::OldIncarnation,
+            Self::Before(reason) => *reason,
             Self::Broker(Refusal::NotLeading) => RefusalReason::NotLeading,
             Self::Broker(Refusal::Epoch { .. }) => RefusalReason::Epoch,
             Self::Broker(Refusal::Full { retry_after_ns, .. }) => return (RefusalReason::Full, *retry_after_ns),

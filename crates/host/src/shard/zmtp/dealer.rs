@@ -9,6 +9,7 @@ mod leave;
 mod missed;
 mod prepare;
 mod publish;
+mod refusals;
 mod required;
 mod runs;
 mod subscribe;

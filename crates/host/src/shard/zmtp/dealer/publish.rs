@@ -142,8 +142,10 @@ impl Shard {
         if matches!(refusal.reason().0, RefusalReason::Full | RefusalReason::NotLeading | RefusalReason::Epoch) {
             return;
         }
-        let (Some(publisher), Some(topic)) = (self.publisher_of(slot), self.topic_spelled(topic)) else { return };
         let EventHeader { incarnation, sequence, .. } = *header;
+        let Some(stream) = self.stream_of(slot, topic, incarnation) else { return };
+        self.endpoint.runs.refuse(stream, sequence, refusal.reason().0);
+        let StreamIdentity { topic, publisher, .. } = stream;
         self.give_up(EventId { publisher, incarnation, topic, sequence });
     }
 
@@ -192,7 +194,10 @@ impl Shard {
         }
         let Numbered { header: EventHeader { epoch, sequence, flags, .. }, created, has_wrong_clock, .. } = *numbered;
         let event = bodkin_broker::Publication { epoch, sequence, created, is_resent: flags.resend, has_wrong_clock };
-        self.broker.accept(self.clock.broker(), permit, id, event).map_err(NotTaken::Broker)
+        let accepted = self.broker.accept(self.clock.broker(), permit, id, event).map_err(NotTaken::Broker)?;
+        let place = if accepted == Accepted::Known { Place::Known } else { Place::New };
+        self.endpoint.runs.accept(stream, sequence, place).map_err(NotTaken::Before)?;
+        Ok(accepted)
     }
 
     /// Delivers an event of a best-effort topic, if it was not delivered before. It is covered when it is in the queues and in the log, of a durable event type on the
@@ -211,7 +216,7 @@ impl Shard {
             if self.endpoint.runs.place(stream, sequence) == Place::Known {
                 self.endpoint.runs.heard(stream, numbered.link);
                 self.promise_best_effort(stream, sequence);
-                return Ok(Published::Known);
+                return self.endpoint.runs.accept(stream, sequence, Place::Known).map(|()| Published::Known).map_err(NotTaken::Before);
             }
         }
         let position = self.deliver(snapshot, publication, None)?;
@@ -219,6 +224,7 @@ impl Shard {
         let stream = numbered.stream(topic, publisher);
         self.endpoint.runs.heard(stream, numbered.link);
         self.endpoint.runs.taken(stream, sequence);
+        self.endpoint.runs.accept(stream, sequence, Place::New).expect("it is new");
         if let Some(position) = position.filter(|_| self.is_durable()) {
             self.unsynced.publishers.push_back((position, Waiting::Event(stream, sequence)));
         }
@@ -255,7 +261,16 @@ impl Shard {
 
     /// A publisher sends again what it keeps of a topic. Of a best-effort topic nothing is kept here, and each event is known or new.
     pub(super) fn resume_run(&mut self, slot: usize, topic: &str, incarnation: Incarnation, from: Sequence, to: Sequence) {
-        let Some(stream) = self.real_time_stream(slot, topic, incarnation) else { return };
+        if let Some(stream) = self.real_time_stream(slot, topic, incarnation) {
+            self.resume_real_time(slot, stream, from, to);
+        }
+        if let Some(stream) = self.stream_of(slot, topic, incarnation) {
+            let link = self.dealer_key(slot);
+            self.endpoint.runs.resume(stream, link, (from, to));
+        }
+    }
+
+    fn resume_real_time(&mut self, slot: usize, stream: StreamIdentity, from: Sequence, to: Sequence) {
         // A publisher resumes again at the next leader.
         let Ok(permit) = self.leader_permit() else { return };
         // Whether there is room for its stream its next event is told.
@@ -271,9 +286,7 @@ impl Shard {
 
     /// Tells a publisher again how far it is covered, for it has named its last event and hears nothing; or that its run is over.
     pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation, last: Sequence) {
-        let Some(publisher) = self.publisher_of(slot) else { return };
-        let Some(id) = self.topic_spelled(topic) else { return };
-        let stream = StreamIdentity { topic: id, publisher, incarnation };
+        let Some(stream) = self.stream_of(slot, topic, incarnation) else { return };
         match self.endpoint.runs.admit(stream) {
             Ok(()) => self.endpoint.runs.repeat(stream),
             Err(later) => self.refuse_event(slot, topic, last, &later_run(later)),
@@ -286,13 +299,17 @@ impl Shard {
         if self.endpoint.follows || incarnation > incarnation_max(self.clock.utc) {
             return None;
         }
-        let publisher = self.publisher_of(slot)?;
-        let topic = self.topic_spelled(topic).filter(|topic| self.real_time.is_one(*topic))?;
-        let stream = StreamIdentity { topic, publisher, incarnation };
+        let stream = self.stream_of(slot, topic, incarnation).filter(|stream| self.real_time.is_one(stream.topic))?;
+        let StreamIdentity { topic, publisher, .. } = stream;
         self.endpoint.runs.admit(stream).ok()?;
         let snapshot = self.context.store.snapshot();
         let registration = Registration { publisher, source: SystemId(publisher.0.cast_signed()) };
         self.admit_publisher(&snapshot, topic, registration, true).ok().map(|()| stream)
+    }
+
+    /// The stream that a DEALER means.
+    fn stream_of(&mut self, slot: usize, topic: &str, incarnation: Incarnation) -> Option<StreamIdentity> {
+        Some(StreamIdentity { topic: self.topic_spelled(topic)?, publisher: self.publisher_of(slot)?, incarnation })
     }
 
     /// The registered system as which a DEALER publishes.

@@ -1,8 +1,10 @@
 //! Which run of each publisher numbers a topic's events, on which link it is, and what it is told at the end of the turn.
 
-use bodkin_broker::{Few, Incarnation, PublisherId, Sequence, StreamIdentity, TopicId};
+use std::collections::HashMap;
 
-use super::super::LinkKey;
+use bodkin_broker::{Few, Incarnation, PublisherId, Sequence, StreamIdentity, TopicId, wire::RefusalReason};
+
+use super::{super::LinkKey, refusals::Refusals};
 
 /// The latest run of each publisher on each topic. There are no more than the broker has numbered streams.
 #[derive(Default)]
@@ -11,6 +13,8 @@ pub struct Runs {
     rows: Vec<Few<Run>>,
     /// Those that are to be told how far they are covered, each once.
     untold: Vec<(TopicId, PublisherId)>,
+    /// What was refused of those runs for good.
+    refusals: HashMap<StreamIdentity, Refusals>,
 }
 
 /// A run of a publisher on a topic.
@@ -26,7 +30,17 @@ struct Run {
     logged: Sequence,
     /// It is told that everything up to here is covered.
     told: Sequence,
+    /// The next event that the publisher sends again on this link, and the last one; `None`: it has sent them all. A cover that passed the next one could be
+    /// told before that one is refused.
+    resends: Option<(Sequence, Sequence)>,
     is_untold: bool,
+}
+
+impl Run {
+    /// How far the cover may be told now.
+    fn tellable(&self) -> Sequence {
+        self.resends.map_or(self.told, |(next, _)| self.told.min(Sequence(next.0.saturating_sub(1))))
+    }
 }
 
 /// What an event of a best-effort topic is.
@@ -78,6 +92,7 @@ impl Runs {
             covered: Sequence(0),
             logged: Sequence(0),
             told: Sequence(0),
+            resends: None,
             is_untold: false,
         };
         let topic = stream.topic.0 as usize;
@@ -94,10 +109,61 @@ impl Runs {
         let run = &mut runs[at];
         let is_elsewhere = is_new || run.link != link;
         if run.incarnation < stream.incarnation {
+            let former = StreamIdentity { incarnation: run.incarnation, ..stream };
             *run = Run { is_untold: run.is_untold, ..begun() };
+            self.refusals.remove(&former);
+        } else if is_elsewhere {
+            (run.link, run.resends) = (link, None);
         }
-        run.link = link;
         is_elsewhere
+    }
+
+    /// The publisher sends again on this link what it keeps. A run that is not known has nothing to hold back.
+    pub fn resume(&mut self, stream: StreamIdentity, link: LinkKey, (from, to): (Sequence, Sequence)) {
+        let Some(run) = self.of_mut(stream) else { return };
+        (run.link, run.resends) = (link, (from <= to).then_some((from, to)));
+        if let Some(refusals) = self.refusals.get_mut(&stream) {
+            refusals.forget_before(from);
+        }
+    }
+
+    /// Notes that an event was taken, now or before.
+    ///
+    /// # Errors
+    /// Returns why an event that cannot be taken any more was refused before.
+    pub fn accept(&mut self, stream: StreamIdentity, sequence: Sequence, place: Place) -> Result<(), RefusalReason> {
+        self.passed(stream, sequence);
+        match (self.refusals.get_mut(&stream), place) {
+            (None, _) => Ok(()),
+            (Some(refusals), Place::New) => {
+                refusals.forget(sequence);
+                Ok(())
+            }
+            (Some(refusals), Place::Known) => refusals.reason(sequence).map_or(Ok(()), Err),
+        }
+    }
+
+    /// Notes that an event was refused for good as it came.
+    pub fn refuse(&mut self, stream: StreamIdentity, sequence: Sequence, reason: RefusalReason) {
+        self.passed(stream, sequence);
+        self.note_refusal(stream, sequence, reason);
+    }
+
+    /// Notes that an event was refused for good, some time after it came.
+    pub fn note_refusal(&mut self, stream: StreamIdentity, sequence: Sequence, reason: RefusalReason) {
+        if self.of(stream).is_some() {
+            self.refusals.entry(stream).or_default().note(sequence, reason);
+        }
+    }
+
+    /// An event that the publisher may have sent again has been answered, or will be covered.
+    fn passed(&mut self, stream: StreamIdentity, sequence: Sequence) {
+        let Some(run) = self.of_mut(stream) else { return };
+        let Some((next, to)) = run.resends.filter(|(next, _)| sequence >= *next) else { return };
+        run.resends = (sequence < to).then_some((Sequence(sequence.0 + 1), to));
+        if run.told >= next {
+            self.repeat(stream);
+        }
     }
 
     /// Notes the last event of a best-effort topic that was taken.
@@ -144,9 +210,10 @@ impl Runs {
         while let Some((topic, publisher)) = self.untold.pop() {
             let Some(run) = self.latest_mut(topic, publisher) else { continue };
             run.is_untold = false;
-            if run.told.0 > 0 {
+            let through = run.tellable();
+            if through.0 > 0 {
                 let stream = StreamIdentity { topic, publisher, incarnation: run.incarnation };
-                return Some(Cover { stream, through: run.told, link: run.link });
+                return Some(Cover { stream, through, link: run.link });
             }
         }
         None

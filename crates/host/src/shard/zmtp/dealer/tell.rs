@@ -109,9 +109,10 @@ impl Shard {
 
     /// Tells a stream's publisher that the disk has not taken what was delivered.
     pub(in crate::shard) fn tell_not_kept(&mut self, stream: StreamIdentity, sequence: Sequence, error: &ArrowheadError) {
-        let epoch = self.epoch();
+        let (epoch, reason) = (self.epoch(), RefusalReason::NotKept);
+        self.endpoint.runs.note_refusal(stream, sequence, reason);
         if let Some(link) = self.publishing_link(stream) {
-            let (reason, topic) = (RefusalReason::NotKept, self.broker.topic_name(stream.topic));
+            let topic = self.broker.topic_name(stream.topic);
             let text = short(&error.error_message);
             self.endpoint.tell(link.slot, &ClientFrame::Refused { epoch, sequence, reason, retry_after_ns: 0, topic, text });
         }

@@ -257,3 +257,105 @@ fn best_effort_event_is_refused_when_its_sync_fails() {
     let answers = scene.sync(sensor, "KEPT", 1..3, Err("the disk is full".to_owned()));
     assert_eq!(answers, [Answer::Refused(2, RefusalReason::NotKept), Answer::Covered(2)]);
 }
+
+impl Scene {
+    /// Ends a publisher's link before anything is written to it, and opens its next one.
+    fn reconnect(&mut self, slot: usize, name: &str) -> (usize, std::net::TcpStream) {
+        self.shard.forget_dealer(slot);
+        self.shard.endpoint.links.remove(slot);
+        let (slot, client) = self.dealer(name);
+        self.shard.endpoint.dealer(slot).system = Ok(SystemName::parse(name).unwrap());
+        (slot, client)
+    }
+
+    /// Ends a turn in which a link was read; everything in the log is on the disk.
+    fn turn(&mut self, slot: usize) -> Vec<Answer> {
+        self.shard.work(16);
+        self.shard.end_turn();
+        self.shard.serve_backup();
+        if let Some(log) = &self.shard.log {
+            let end = log.next_position();
+            self.shard.synced(end, Ok(()));
+        }
+        self.shard.tell_covered();
+        self.answers(slot)
+    }
+
+    /// Publishes an event that waits for its sync.
+    fn publish_unsynced(&mut self, slot: usize, topic: &str, sequence: u64) {
+        self.publish(slot, topic, sequence).unwrap();
+        self.shard.work(16);
+        self.shard.end_turn();
+        self.shard.pair_tells(News::Protection(Protection::Alone));
+        self.shard.serve_backup();
+    }
+
+    fn sync_fails(&mut self) {
+        let end = self.shard.log.as_ref().unwrap().next_position();
+        self.shard.synced(end, Err("the disk is full".to_owned()));
+        self.shard.tell_covered();
+    }
+
+    fn resume(&mut self, slot: usize, topic: &str, from: u64, to: u64) {
+        self.shard.resume_run(slot, topic, Incarnation(1), Sequence(from), Sequence(to));
+    }
+}
+
+#[test]
+fn event_whose_refusal_is_lost_with_the_link_is_refused_again() {
+    for is_real_time in [true, false] {
+        let mut scene = Scene::new();
+        let _log = scene.open_log();
+        if is_real_time {
+            scene.declare("KEPT", true);
+        } else {
+            scene.shard.context.durable = ["KEPT".into()].into();
+        }
+        let (sensor, _sensor) = scene.publisher("sensor");
+        scene.leads();
+        assert_eq!(scene.sync(sensor, "KEPT", 1..2, Ok(())), [Answer::Covered(1)]);
+        scene.publish_unsynced(sensor, "KEPT", 2);
+        scene.publish_unsynced(sensor, "KEPT", 3);
+        scene.sync_fails();
+        let (sensor, _sensor) = scene.reconnect(sensor, "sensor");
+        scene.resume(sensor, "KEPT", 1, 4);
+        scene.publish(sensor, "KEPT", 1).unwrap();
+        assert_eq!(scene.turn(sensor), [Answer::Covered(1)], "the others are still to come");
+        let refused = |sequence| Answer::Refused(sequence, RefusalReason::NotKept);
+        scene.publish(sensor, "KEPT", 2).unwrap();
+        assert_eq!(scene.turn(sensor), [refused(2), Answer::Covered(2)]);
+        scene.publish(sensor, "KEPT", 3).unwrap();
+        scene.publish(sensor, "KEPT", 4).unwrap();
+        assert_eq!(scene.turn(sensor), [refused(3), Answer::Covered(4)]);
+        // It has heard the refusals, so that it keeps none of these events.
+        scene.resume(sensor, "KEPT", 4, 5);
+        scene.publish(sensor, "KEPT", 5).unwrap();
+        assert_eq!(scene.turn(sensor), [Answer::Covered(5)]);
+    }
+}
+
+#[test]
+fn cover_does_not_pass_a_refused_event_that_comes_again() {
+    for is_real_time in [true, false] {
+        let mut scene = Scene::new();
+        if is_real_time {
+            scene.declare("HOT", false);
+        }
+        let (sensor, _sensor) = scene.publisher("sensor");
+        scene.leads();
+        scene.publish(sensor, "HOT", 1).unwrap();
+        let long = "x".repeat(70_000);
+        scene.publish_payload(sensor, "HOT", 2, &long).unwrap();
+        scene.publish(sensor, "HOT", 3).unwrap();
+        let refused = Answer::Refused(2, RefusalReason::TooLarge);
+        assert_eq!(scene.turn(sensor), [Answer::Refused(2, RefusalReason::TooLarge), Answer::Covered(3)]);
+        let (sensor, _sensor) = scene.reconnect(sensor, "sensor");
+        scene.resume(sensor, "HOT", 1, 3);
+        scene.publish(sensor, "HOT", 1).unwrap();
+        assert_eq!(scene.turn(sensor), [Answer::Covered(1)]);
+        // What is refused is taken if the rules allow it meanwhile, and else refused again; later events have gone out, so that this one cannot.
+        scene.publish(sensor, "HOT", 2).unwrap();
+        scene.publish(sensor, "HOT", 3).unwrap();
+        assert_eq!(scene.turn(sensor), [refused, Answer::Covered(3)]);
+    }
+}
