@@ -85,6 +85,8 @@ struct Shared {
     synced: AtomicU64,
     /// Behind the last record that has to outlive this host: see [`EventLog::confirm`].
     confirmed: AtomicU64,
+    /// Behind the last record that was opened with the log, or copied into it.
+    accepted_from: AtomicU64,
     /// The files, ascending; at least one.
     segments: ArcSwap<Vec<Segment>>,
     /// The next file.
@@ -171,6 +173,7 @@ impl EventLog {
             written: Mutex::new(Written { end: end.next, file: number, bytes: end.bytes, shared: None }),
             synced: AtomicU64::new(0),
             confirmed: AtomicU64::new(end.next.0),
+            accepted_from: AtomicU64::new(end.next.0),
             next_file: Mutex::default(),
             is_sync_asked: AtomicBool::new(false),
             failed_sync: ArcSwapOption::empty(),
@@ -218,6 +221,14 @@ impl EventLog {
         let position = self.next;
         self.tail.push(&Record { position, time_ns, id, topic, event, origin });
         self.next = Position(position.0 + 1);
+        position
+    }
+
+    /// Takes in a record of the log of the node that leads, which has accepted its event.
+    pub fn append_copy(&mut self, record: &Record<'_>, now: Instant) -> Position {
+        let position = self.append(record.time_ns, record.id, record.topic, record.event, now);
+        self.is_shared(RecordName::of(record));
+        self.shared.accepted_from.store(self.next.0, Release);
         position
     }
 

@@ -81,8 +81,8 @@ pub struct LaneBacklog {
     is_settled: bool,
     /// Where it begins while the stream does not say anything else; later where it stands.
     pub checkpoint: Checkpoint,
-    /// The end of the log when this lane began. No other process has forwarded a later record.
-    begun: Position,
+    /// Where the records begin that no other process has forwarded: a node accepts events before its lanes begin.
+    accepted_from: Position,
     /// The follower has to go back to here.
     wants: Option<Position>,
     /// When those were accepted that the stream has acknowledged since this was asked last, in nanoseconds since 1970.
@@ -97,7 +97,7 @@ impl LaneBacklog {
     /// Begins where it had come to.
     pub fn new(log: EventLogReader, form: FleetForm, window_bytes_max: usize, checkpoint: Checkpoint) -> Self {
         Self {
-            begun: log.end(),
+            accepted_from: log.accepted_from(),
             log,
             form,
             window_bytes_max,
@@ -369,7 +369,7 @@ impl LaneBacklog {
             None => {
                 // Others may have been accepted at the same instant, and not be in the stream.
                 let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns))?;
-                (epoch + 1, 1, from.min(self.begun))
+                (epoch + 1, 1, from.min(self.accepted_from))
             }
         };
         let (next_epoch, first, from) = place;

@@ -117,8 +117,7 @@ impl Shard {
             (Some(log), _) if log.is_suspended() => Err("the event log is suspended".to_owned()),
             (Some(log), Ok(records)) => {
                 for record in records {
-                    log.append(record.time_ns, record.id, record.topic, record.event, self.clock.now);
-                    log.is_shared(RecordName::of(&record));
+                    log.append_copy(&record, self.clock.now);
                     if let Some(topic) = self.broker.topic_id(record.topic) {
                         let EventId { publisher, incarnation, sequence, .. } = record.id;
                         self.unsynced.logged.note(StreamIdentity { topic, publisher, incarnation }, sequence);

@@ -72,6 +72,11 @@ impl EventLogReader {
         Position(self.shared.confirmed.load(Acquire))
     }
 
+    /// Where the records begin whose events this run has accepted itself, and not copied from the node that leads. It moves only while another node leads.
+    pub fn accepted_from(&self) -> Position {
+        Position(self.shared.accepted_from.load(Acquire))
+    }
+
     /// Which log it is.
     pub fn identity(&self) -> LogId {
         self.shared.identity

@@ -25,6 +25,8 @@ struct Bench {
     synced: Receiver<()>,
     follower: Follower,
     lanes: Vec<LaneBacklog>,
+    /// Whether another node leads, whose records this one copies.
+    follows: bool,
     _place: TempDir,
 }
 
@@ -51,7 +53,7 @@ fn bench() -> Bench {
     let chosen = Chosen::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
     let selection = Selection::Chosen(chosen);
     let follower = Follower::new(reader.clone(), Position(0), selection);
-    Bench { log, reader, synced, follower, lanes: vec![lane], _place: place }
+    Bench { log, reader, synced, follower, lanes: vec![lane], follows: false, _place: place }
 }
 
 impl Bench {
@@ -61,7 +63,13 @@ impl Bench {
             let number = self.log.next_position().0;
             let topic = ["A", "B", "OTHER"][number as usize % 3];
             let json = format!(r#"{{"eventType":"{topic}","payload":"{number}{:padding$}"}}"#, "");
-            self.log.append(TIME_NS + number, id(number), topic, &json, Instant::now());
+            let (time_ns, id) = (TIME_NS + number, id(number));
+            if self.follows {
+                self.log
+                    .append_copy(&Logged { position: Position(number), time_ns, id, topic, event: &json, origin: None }, Instant::now());
+            } else {
+                self.log.append(time_ns, id, topic, &json, Instant::now());
+            }
             self.log.write(Instant::now());
             if number % 50 == 49 {
                 self.sync();
@@ -69,6 +77,13 @@ impl Bench {
         }
         self.sync();
         self.sync();
+    }
+
+    /// Copies events of the node that leads, and leads then.
+    fn copy(&mut self, events: u64) {
+        self.follows = true;
+        self.fill(events, 0);
+        self.follows = false;
     }
 
     fn sync(&mut self) {
@@ -201,7 +216,7 @@ fn it_goes_on_behind_the_record_that_the_stream_names() {
 #[test]
 fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
     let mut bench = bench();
-    bench.fill(60, 0);
+    bench.copy(60);
     bench.lanes[0] = lane_of(&bench.reader);
     let foreign = |time| Source { position: Position(20), name: RecordName { time_ns: TIME_NS + time, id: id(7_000) } }.to_string();
     let (before, behind) = (foreign(30), foreign(40));
@@ -220,7 +235,7 @@ fn a_record_of_another_log_begins_an_epoch_and_later_stops_it() {
 #[test]
 fn a_batch_of_another_log_at_its_own_positions_is_not_taken_for_its_own() {
     let mut bench = bench();
-    bench.fill(60, 0);
+    bench.copy(60);
     bench.lanes[0] = lane_of(&bench.reader);
     let common = Source { position: Position(30), name: RecordName { time_ns: TIME_NS + 30, id: id(30) } }.to_string();
     assert_eq!(bench.lane().place(Some(held(4, 77, &common))), Place::Moved(4));
@@ -232,6 +247,18 @@ fn a_batch_of_another_log_at_its_own_positions_is_not_taken_for_its_own() {
     let foreign = Source { position: Position(60), name: RecordName { time_ns: TIME_NS + 1_000, id: id(7_000) } }.to_string();
     assert_eq!(bench.lane().place(Some(held(4, 80, &foreign))), Place::Moved(5));
     assert_eq!((bench.lane().first(), bench.drain().0), (1, of_lane(60..69)), "what this node has taken since it began is forwarded");
+}
+
+/// The shard accepts events from its takeover on, and a lane begins later. The clock of the former leader is ahead.
+#[test]
+fn events_between_takeover_and_lane_are_forwarded() {
+    let mut bench = bench();
+    bench.copy(60);
+    bench.fill(9, 0);
+    bench.lanes[0] = lane_of(&bench.reader);
+    let foreign = Source { position: Position(60), name: RecordName { time_ns: TIME_NS + 1_000, id: id(7_000) } }.to_string();
+    assert_eq!(bench.lane().place(Some(held(4, 80, &foreign))), Place::Moved(5));
+    assert_eq!(bench.drain().0, of_lane(60..69));
 }
 
 #[test]
