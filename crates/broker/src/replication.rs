@@ -139,6 +139,8 @@ pub(crate) struct Replication {
     pub given: u32,
     /// Whether the end of what was to be given has been sent.
     pub is_given: bool,
+    /// Whether the host has no room for replicas of a Backup that does not count yet.
+    pub is_held: bool,
     /// Streams that have a number in this session.
     declared: u32,
     /// The last position that was sent.
@@ -158,6 +160,7 @@ impl Default for Replication {
             round_at: None,
             given: 0,
             is_given: false,
+            is_held: false,
             declared: 0,
             sent: 0,
             in_flight: VecDeque::new(),
@@ -208,7 +211,7 @@ impl Replication {
         if let ReplicationPace::Periodic { period_ns } = self.policy.pace {
             self.plan_round(now, period_ns);
         }
-        if self.in_flight.len() >= IN_FLIGHT_MAX || !self.may_be_due(now, level, ahead_ns) {
+        if !self.takes_replicas() || !self.may_be_due(now, level, ahead_ns) {
             return None;
         }
         self.pending.put_in_order(level);
@@ -258,11 +261,10 @@ impl Replication {
         }
     }
 
-    /// When replicas have to be begun with, unless the channel is full: then its acknowledgements are waited for.
+    /// When replicas have to be begun with, unless the channel or the host is full: then acknowledgements or the host are waited for.
     pub fn next_start(&self, ahead_ns: u64) -> Option<Instant> {
-        let has_room = self.in_flight.len() < IN_FLIGHT_MAX;
         let starts = (0..LEVELS as u8).filter_map(|level| self.start_by(level));
-        starts.min().filter(|_| has_room).map(|start| start.minus_nanos(ahead_ns))
+        starts.min().filter(|_| self.takes_replicas()).map(|start| start.minus_nanos(ahead_ns))
     }
 
     /// Gives the next position to something that is sent now.
@@ -275,6 +277,11 @@ impl Replication {
     /// Whether the channel takes another frame.
     pub fn has_room(&self) -> bool {
         self.in_flight.len() < IN_FLIGHT_MAX
+    }
+
+    /// Whether a replica or a checkpoint may be sent. Publishers wait for a Backup that is in sync, so nothing is held back from that.
+    pub fn takes_replicas(&self) -> bool {
+        self.has_room() && !(self.is_held && self.standing != BackupStanding::InSync)
     }
 
     /// A number for a stream, not used before in this session.
@@ -347,6 +354,16 @@ mod tests {
         assert_eq!(turn(&mut replication(window), 9_650, 0).len(), 5);
         let eager = ReplicationPolicy { pace: ReplicationPace::Eager, ..POLICY };
         assert_eq!(turn(&mut replication(eager), 0, 0).len(), 5);
+    }
+
+    #[test]
+    fn held_replicas_wait_unless_the_backup_is_in_sync() {
+        let held = |standing| Replication { standing, is_held: true, ..replication(POLICY) };
+        for standing in [BackupStanding::Joining, BackupStanding::Settling] {
+            assert_eq!((turn(&mut held(standing), 30_000, 0), held(standing).next_start(0)), (vec![], None));
+            assert_eq!(turn(&mut Replication { is_held: false, ..held(standing) }, 30_000, 0).len(), 5);
+        }
+        assert_eq!(turn(&mut held(BackupStanding::InSync), 30_000, 0).len(), 5);
     }
 
     #[test]

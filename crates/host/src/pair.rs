@@ -17,7 +17,7 @@ mod handle;
 mod identity;
 mod keeper;
 mod leadership;
-mod link;
+pub(crate) mod link;
 mod links;
 mod news;
 mod node;

@@ -139,14 +139,14 @@ impl<R> Shard<R> {
 
     /// Gives a checkpoint of a graph its place in the channel, behind the graph's results ([`Self::replicate_next`]). `None`: the channel is full, or there is no session of the link.
     pub fn checkpoint(&mut self, checkpoint: u64) -> Option<Position> {
-        (self.replication.standing.has_link() && self.replication.has_room())
+        (self.replication.standing.has_link() && self.replication.takes_replicas())
             .then(|| self.replication.send(InFlight::Checkpoint(checkpoint)))
     }
 
     /// Sends the next mark of a topic that waits to be replicated, before it is due: a checkpoint of the graph that has made it must not be at the Backup without it. `None`: none waits, or the
     /// channel is full.
     pub fn replicate_next(&mut self, now: Instant, topic: TopicId, outputs: &mut Vec<Output>) -> Option<Work> {
-        if !self.replication.has_room() {
+        if !self.replication.takes_replicas() {
             return None;
         }
         for at in 0..self.streams.of(topic).len() {
@@ -159,6 +159,11 @@ impl<R> Shard<R> {
             }
         }
         None
+    }
+
+    /// Holds replicas and checkpoints back, or lets them go on: the host's connection to a Backup that is not in sync has no room for them.
+    pub fn hold_replicas(&mut self, is_held: bool) {
+        self.replication.is_held = is_held;
     }
 
     /// The Backup stands differently.
@@ -183,7 +188,7 @@ impl<R> Shard<R> {
 
     /// Whether a joining Backup is still to be given something.
     pub(super) fn is_giving(&self) -> bool {
-        self.replication.standing == BackupStanding::Joining && !self.replication.is_given && self.replication.has_room()
+        self.replication.standing == BackupStanding::Joining && !self.replication.is_given && self.replication.takes_replicas()
     }
 
     /// Gives a joining Backup the marks that are kept, a stream at a time, and the end of them when all are sent.

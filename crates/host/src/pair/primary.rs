@@ -40,7 +40,7 @@ use super::{
 };
 use crate::seldom::SeldomOf;
 
-/// The copy is read on while less than this waits for the socket.
+/// A Backup that is not in sync is sent more while less than this waits for the socket.
 const COPY_AHEAD_BYTES: usize = 1 << 20;
 /// The Backup may owe an acknowledgement for so many leases, and at least [`WAIT_MIN`], before it is given up.
 const WAIT_LEASES: u32 = 4;
@@ -149,6 +149,8 @@ pub struct Primary {
     tail: Tail,
     /// Changes for this session that have no place in the channel yet.
     queue: ChangeQueue,
+    /// Whether some of them wait for the socket.
+    waits_for_socket: bool,
     /// What the Backup has said that it has: nothing yet, or up to which operation.
     have: Option<Option<u64>>,
     /// Where its event log parts from this node's.
@@ -195,6 +197,7 @@ impl Primary {
             committed: 0,
             tail: Tail::default(),
             queue: ChangeQueue::default(),
+            waits_for_socket: false,
             have: None,
             parting: Parting::Known,
             next_number: None,
@@ -322,6 +325,7 @@ impl Primary {
         {
             self.send_change(&change, position, now);
         }
+        self.waits_for_socket = !self.queue.is_empty() && !self.takes_changes();
     }
 
     /// Sends a change, which is the next one of the channel.

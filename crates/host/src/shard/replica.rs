@@ -232,6 +232,8 @@ impl Shard {
     }
 
     fn stand(&mut self, standing: BackupStanding) {
+        // Replicas wait for changes no more when the Backup is in sync, and changes may declare their topics.
+        self.send_changes();
         self.broker.step(self.clock.broker(), Input::Backup(standing), &mut self.outputs);
         self.carry_out_now();
         self.graphs_stand(standing);
@@ -250,6 +252,13 @@ impl Shard {
         if let Some(primary) = &mut self.primary {
             primary.send_changes(now, |number| broker.control(number));
         }
+        self.pace_replicas();
+    }
+
+    /// Has replicas wait as long as the connection to the Backup has no room for them.
+    fn pace_replicas(&mut self) {
+        let is_held = self.primary.as_ref().is_some_and(Primary::holds_replicas);
+        self.broker.hold_replicas(is_held);
     }
 
     /// Sends what was queued, or gives the Backup up.
@@ -268,7 +277,7 @@ impl Shard {
         self.read_channel();
     }
 
-    fn read_channel(&mut self) {
+    pub(super) fn read_channel(&mut self) {
         let now = boot_time();
         loop {
             let Some(primary) = &mut self.primary else { return };
@@ -337,6 +346,7 @@ impl Shard {
         if let Err(end) = primary.flush() {
             self.lose_backup(end);
         }
+        self.pace_replicas();
     }
 
     /// Ends a turn with what nobody waits for: to write it wakes the Backup, which may take the processor that a publisher's thread is to be woken on.
@@ -368,6 +378,7 @@ impl Shard {
         let Some(link) = primary.link() else { return };
         let kept = self.real_time.kept(slot);
         replica_frame(epoch, position, number, event.sequence, created_utc_ns, |out| kept.payload(out), link.out());
+        self.pace_replicas();
     }
 
     /// Sends the end of what a joining Backup was to be given.

@@ -104,12 +104,27 @@ impl Primary {
         Ok(())
     }
 
-    /// Whether changes may go out now. While the Backup catches up, they wait for the end of its copy, for the socket, and for acknowledgements.
+    /// Whether changes may go out now. While the Backup catches up, they wait for the end of its copy, for the socket, and for acknowledgements; until it is in
+    /// sync, for the socket.
     pub(super) fn takes_changes(&self) -> bool {
-        let Session::CatchingUp { copy } = &self.session else { return true };
-        let owed = self.queue.last_sent().saturating_sub(self.replicated.max(self.given));
-        let has_room = self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES);
-        copy.is_none() && has_room && owed < CHANGES_AHEAD
+        match &self.session {
+            Session::CatchingUp { copy } => {
+                let owed = self.queue.last_sent().saturating_sub(self.replicated.max(self.given));
+                copy.is_none() && self.has_room() && owed < CHANGES_AHEAD
+            }
+            Session::Joining | Session::Settling => self.has_room(),
+            _ => true,
+        }
+    }
+
+    /// Whether replicas wait for the socket of a Backup that is not in sync, or for changes: those may declare topics of the replicas.
+    pub fn holds_replicas(&self) -> bool {
+        matches!(self.session, Session::Joining | Session::Settling) && !(self.has_room() && self.queue.is_empty())
+    }
+
+    /// Whether the connection takes more than it has. A Backup that joins is not in a hurry, and may be slow.
+    fn has_room(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.queued() < COPY_AHEAD_BYTES)
     }
 
     /// Whether all that the Backup lacks of the database is sent, so that it is given what the shard keeps; true once.
@@ -126,7 +141,7 @@ impl Primary {
         match (&self.session, &self.link) {
             (Session::CatchingUp { copy: Some(_) }, Some(link)) => link.queued() < COPY_AHEAD_BYTES,
             (Session::CatchingUp { copy: None }, _) => self.takes_changes(),
-            _ => false,
+            _ => self.waits_for_socket && self.takes_changes(),
         }
     }
 }

@@ -506,6 +506,38 @@ fn changes_behind_copy_wait_for_full_socket() {
 }
 
 #[test]
+fn changes_for_joining_backup_wait_for_full_socket() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    scene.pump();
+    assert!(!scene.primary.holds_replicas());
+    let mut shard = catching_up(&scene);
+    let bytes = 100_000;
+    scene.commit(200, bytes);
+    loop {
+        scene.primary.send_changes(scene.now, |number| shard.control(number));
+        let link = scene.primary.link().unwrap();
+        assert!(link.queued() < COPY_AHEAD_BYTES + 2 * bytes);
+        if scene.primary.queue.is_empty() {
+            break;
+        }
+        assert!(scene.primary.holds_replicas() && !scene.primary.is_pumping(), "changes wait for the socket");
+        scene.primary.link().unwrap().out().clear();
+        assert!(scene.primary.holds_replicas() && scene.primary.is_pumping(), "changes go first");
+    }
+    scene.primary.link().unwrap().out().clear();
+    assert!(!scene.primary.holds_replicas() && !scene.primary.is_pumping());
+    // Publishers wait for a Backup that is in sync.
+    scene.primary.caught_up();
+    scene.primary.protected(Protection::Protected);
+    scene.commit(20, bytes);
+    scene.primary.send_changes(scene.now, |number| shard.control(number));
+    assert!(scene.primary.queue.is_empty() && !scene.primary.holds_replicas());
+}
+
+#[test]
 fn change_without_room_in_channel_waits_for_acknowledgement() {
     let mut scene = Scene::new();
     scene.primary.protected(Protection::Alone);

@@ -2,6 +2,7 @@
 
 mod long_events;
 mod new_leader;
+mod slow_backup;
 
 use std::{
     io::Write,

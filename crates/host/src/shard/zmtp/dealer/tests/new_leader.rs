@@ -24,7 +24,7 @@ const DEADLINE_NS: u64 = 1_000_000_000;
 
 impl Scene {
     /// A link of a DEALER that publishes as a registered system.
-    fn publisher(&mut self, name: &str) -> (usize, std::net::TcpStream) {
+    pub(super) fn publisher(&mut self, name: &str) -> (usize, std::net::TcpStream) {
         let form =
             SystemRequest { system_name: Some(name.into()), address: Some("127.0.0.1".into()), port: Some(1), ..SystemRequest::default() };
         let system = SystemRegistration::parse(form, CoreSystemNames::Refused, &NamingRules::default(), "/test").unwrap();
@@ -39,7 +39,7 @@ impl Scene {
         self.publish_payload(slot, topic, sequence, &format!("event {sequence}"))
     }
 
-    fn publish_payload(&mut self, slot: usize, topic: &str, sequence: u64, payload: &str) -> Result<(), String> {
+    pub(super) fn publish_payload(&mut self, slot: usize, topic: &str, sequence: u64, payload: &str) -> Result<(), String> {
         let created_utc_ns = control::now().unix_nanos();
         let (publisher, incarnation, sequence) = (PublisherId(0), Incarnation(1), Sequence(sequence));
         let mut header = Vec::new();
