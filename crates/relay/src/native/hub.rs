@@ -121,8 +121,8 @@ pub struct Hub {
     resuming: UniqueQueue<ClientId>,
     /// Pending work: removed queues.
     removing: VecDeque<PlaceId>,
-    /// Pending work: channels of closed connections.
-    closing: VecDeque<BTreeMap<Channel, Option<EndId>>>,
+    /// Pending work: closed connections with channels that are not released yet.
+    closing: VecDeque<Connection>,
     /// Connections that something was written for since it was last asked.
     woken: BTreeSet<ConnectionId>,
     counts: HubCounts,
@@ -265,13 +265,14 @@ impl Hub {
             self.refused_connections -= 1;
             return;
         }
-        if let Some(client) = self.clients.get_mut(&connection.client) {
+        let client_id = connection.client;
+        if let Some(client) = self.clients.get_mut(&client_id) {
             client.connections -= 1;
         }
         if !connection.channels.is_empty() {
-            self.closing.push_back(connection.channels);
+            self.closing.push_back(Connection { out: Vec::new(), ..connection });
         }
-        self.forget_unused(connection.client);
+        self.forget_unused(client_id);
     }
 
     /// Connections for which something is to be written, or which are to be closed; each is named once.

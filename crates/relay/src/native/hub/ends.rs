@@ -212,11 +212,14 @@ impl Hub {
 
     /// Releases one channel of a closed connection; false if none is pending. Connections that close at the same time take turns.
     pub(super) fn close_next(&mut self) -> bool {
-        let Some(mut channels) = self.closing.pop_front() else { return false };
+        let Some(mut connection) = self.closing.pop_front() else { return false };
         self.steps += 1;
-        if let Some((_, end)) = channels.pop_first() {
-            end.into_iter().for_each(|end| self.drop_end(end));
-            self.closing.push_back(channels);
+        if let Some((_, end)) = connection.channels.pop_first() {
+            if let Some(end) = end {
+                connection.held.remove(&end);
+                self.drop_end(end);
+            }
+            self.closing.push_back(connection);
         }
         true
     }

@@ -198,3 +198,26 @@ fn published_message_is_copied_in_bounded_pieces() {
     }
     assert_eq!((hub.counts().messages_out, hub.counts().waiting_bytes), (CLIENTS as u64, 0));
 }
+
+#[test]
+fn held_listeners_of_closed_connection_are_released_in_turns() {
+    const LISTENERS: usize = 16_000;
+    let (mut hub, [listening, sender]) = with_ends(16_000, Role::Listen, &queue("q"));
+    (1..=16_000).for_each(|channel| hub.receive(listening, Frame::Credit { channel: Channel(channel), bytes: u32::MAX }, NOW));
+    for (channel, bytes) in [(1, &vec![0; OUT_BYTES_MAX][..]), (2, b"x")] {
+        hub.receive(sender, Frame::Open { channel: Channel(channel), role: Role::Send, destination: queue("q") }, NOW);
+        hub.receive(sender, Frame::Message { channel: Channel(channel), bytes }, NOW);
+    }
+    while hub.work(NOW) {}
+    assert_eq!(hub.connections[&listening].held.len(), LISTENERS, "each waits until the connection has room");
+    hub.disconnect(listening, NOW);
+    let mut held = LISTENERS;
+    while hub.has_work() {
+        hub.work(NOW);
+        let left = hub.closing.iter().map(|connection| connection.held.len()).sum::<usize>();
+        assert!(held - left <= TURN_STEPS as usize, "one turn released {}", held - left);
+        held = left;
+    }
+    assert_eq!((held, hub.counts().channels), (0, 2));
+    assert_consistent(&hub);
+}
