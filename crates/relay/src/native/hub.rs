@@ -123,6 +123,8 @@ pub struct Hub {
     removing: VecDeque<PlaceId>,
     /// Pending work: closed connections with channels that are not released yet.
     closing: VecDeque<Connection>,
+    /// Pending work: messages that closed listeners of topics did not receive, and whose quota they are counted against.
+    unreceived: VecDeque<(ClientId, VecDeque<Arc<[u8]>>)>,
     /// Connections that something was written for since it was last asked.
     woken: BTreeSet<ConnectionId>,
     counts: HubCounts,
@@ -153,6 +155,7 @@ impl Hub {
             resuming: UniqueQueue::default(),
             removing: VecDeque::new(),
             closing: VecDeque::new(),
+            unreceived: VecDeque::new(),
             woken: BTreeSet::new(),
             counts: HubCounts::default(),
             is_stopping: false,
@@ -195,7 +198,15 @@ impl Hub {
     /// Does pending work for about one turn. Returns true if some is left.
     pub fn work(&mut self, now: Duration) -> bool {
         self.now = now;
-        let kinds = [Self::deliver_next, Self::feed_next, Self::resume_next, Self::remove_next, Self::close_next, Self::expire_next];
+        let kinds = [
+            Self::deliver_next,
+            Self::feed_next,
+            Self::resume_next,
+            Self::remove_next,
+            Self::close_next,
+            Self::drop_unreceived,
+            Self::expire_next,
+        ];
         for do_next in kinds {
             let end = self.steps + KIND_STEPS;
             while self.steps < end && do_next(self) {}
@@ -209,7 +220,8 @@ impl Hub {
             && self.unfed.is_empty()
             && self.resuming.is_empty()
             && self.removing.is_empty()
-            && self.closing.is_empty();
+            && self.closing.is_empty()
+            && self.unreceived.is_empty();
         !is_idle || self.next_expiry().is_some_and(|due| due <= self.looked)
     }
 

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     Destination,
-    native::{Channel, Frame, Reason, Role},
+    native::{Channel, Frame, Reason, Role, cost},
 };
 
-/// Messages of a removed queue that are dropped in one piece of work.
+/// Messages of a removed queue or a closed listener that are dropped in one piece of work.
 const REMOVED_MESSAGES: usize = 16;
 
 impl Hub {
@@ -132,7 +132,7 @@ impl Hub {
                     self.unfed.push(end.place);
                 }
             }
-            Kind::Listener { ref backlog, backlog_bytes, turn } => {
+            Kind::Listener { ref mut backlog, turn, .. } => {
                 place.listeners.remove(&end_id);
                 if let Some(turn) = turn {
                     place.ready.remove(&turn);
@@ -140,8 +140,9 @@ impl Hub {
                 if let Some(connection) = self.connections.get_mut(&end.connection) {
                     connection.held.remove(&end_id);
                 }
-                self.steps += backlog.len() as u64;
-                self.discharge(end.client, backlog_bytes);
+                if !backlog.is_empty() {
+                    self.unreceived.push_back((end.client, std::mem::take(backlog)));
+                }
                 self.note_idle(end.place);
             }
         }
@@ -220,6 +221,22 @@ impl Hub {
                 self.drop_end(end);
             }
             self.closing.push_back(connection);
+        }
+        true
+    }
+
+    /// Drops some messages that a closed listener did not receive; false if there are none.
+    pub(super) fn drop_unreceived(&mut self) -> bool {
+        let Some((client_id, mut backlog)) = self.unreceived.pop_front() else { return false };
+        for _ in 0..REMOVED_MESSAGES {
+            let Some(bytes) = backlog.pop_front() else { break };
+            self.steps += 1;
+            self.discharge(client_id, u64::from(cost(bytes.len())));
+        }
+        if backlog.is_empty() {
+            self.forget_unused(client_id);
+        } else {
+            self.unreceived.push_back((client_id, backlog));
         }
         true
     }

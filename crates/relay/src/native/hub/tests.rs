@@ -439,6 +439,9 @@ fn assert_consistent(hub: &Hub) {
             }
         }
     }
+    for (client, backlog) in &hub.unreceived {
+        *pending.entry(*client).or_default() += backlog.iter().map(|bytes| u64::from(cost(bytes.len()))).sum::<u64>();
+    }
     for (id, place) in &hub.places {
         assert_eq!(place.messages.iter().map(place::Held::cost).sum::<u64>(), place.bytes);
         assert_eq!(place.removed.is_none(), hub.names.get(&place.destination) == Some(id));

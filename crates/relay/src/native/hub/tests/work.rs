@@ -221,3 +221,27 @@ fn held_listeners_of_closed_connection_are_released_in_turns() {
     assert_eq!((held, hub.counts().channels), (0, 2));
     assert_consistent(&hub);
 }
+
+#[test]
+fn closed_listener_backlog_is_released_in_bounded_turns() {
+    for is_connection_closed in [true, false] {
+        let (mut hub, [listener, sender]) = with_ends(1, Role::Listen, &topic("t"));
+        hub.receive(sender, Frame::Open { channel: Channel(1), role: Role::Send, destination: topic("t") }, NOW);
+        for _ in 0..10_000 {
+            hub.receive(sender, Frame::Message { channel: Channel(1), bytes: b"" }, NOW);
+            hub.take_out(sender, &mut Vec::new());
+        }
+        assert_eq!((hub.counts().waiting_bytes, hub.has_work()), (10_000 * u64::from(cost(0)), false));
+        let before = hub.steps;
+        if is_connection_closed {
+            hub.disconnect(listener, NOW);
+        } else {
+            hub.receive(listener, Frame::Close { channel: Channel(1) }, NOW);
+        }
+        assert!(hub.steps - before <= 4, "{} steps", hub.steps - before);
+        let (turns, longest) = work_through(&mut hub);
+        assert!(turns > 50 && longest <= 2 * TURN_STEPS, "{turns} turns of at most {longest} steps");
+        assert_eq!(hub.counts().waiting_bytes, 0);
+        assert_consistent(&hub);
+    }
+}
