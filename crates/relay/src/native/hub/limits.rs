@@ -25,8 +25,13 @@ pub struct HubLimits {
     pub backlog_bytes_max: u64,
     /// Bytes that wait in all queues and backlogs. From half of it on nobody gets new credit; a message beyond it is refused with its channel.
     pub bytes_max: u64,
-    /// Pending bytes of one client: of what it sent to queues, and of what its listeners of topics did not accept. From half of it on its senders receive
-    /// no credit for queues that hold something; a message beyond it is refused with its channel, or lost to the listener.
+    /// Pending bytes of one client:
+    /// * of what it sent to queues;
+    /// * of what it sent to topics of 64 listeners or more, until each was given it;
+    /// * of what its listeners of topics did not accept.
+    ///
+    /// From half of it on its senders receive no credit for places that hold something; a message beyond it is refused with its channel, or lost to
+    /// the listener.
     pub client_bytes_max: u64,
     /// A queue to which nobody has listened or sent for so long is removed with what waits in it.
     pub queue_idle: Duration,

@@ -2,7 +2,10 @@
 //!
 //! One call hands over a bounded number of messages and bytes. What is left continues in [`Hub::work`], or when the connection has room again.
 
-use std::sync::Arc;
+use std::{
+    ops::Bound::{Excluded, Included},
+    sync::Arc,
+};
 
 use super::{
     ClientId, ConnectionId, EndId, Hub, Limit,
@@ -15,7 +18,9 @@ use crate::{
 
 /// Steps after which the deliveries of one place pause.
 const DELIVERY_STEPS: u64 = 64;
-/// Bytes that are copied to listeners while a message is published. For further listeners it is copied when their connections take their bytes.
+/// Listeners that are given a topic's message in one piece of work.
+const PUBLISHED_LISTENERS_MAX: usize = 64;
+/// Bytes that are copied to listeners in one piece of work. For further listeners the message is copied when their connections take their bytes.
 const PUBLISHED_BYTES_MAX: usize = OUT_BYTES_MAX;
 /// Bytes whose copying counts as a step.
 const STEP_BYTES: usize = 4096;
@@ -45,11 +50,9 @@ impl Hub {
         end.set_credit(end.credit - i64::from(cost), place);
         self.counts.messages_in += 1;
         self.counts.bytes_in += bytes.len() as u64;
-        if place.is_topic() {
-            self.publish(place_id, bytes);
-            return self.repay(end_id, cost);
-        }
-        let limit = self.bytes_limit_reached(client_id, u64::from(cost));
+        // A message that each listener of a topic is given at once does not wait.
+        let is_given_at_once = place.is_topic() && place.messages.is_empty() && place.listeners.len() < PUBLISHED_LISTENERS_MAX;
+        let limit = self.bytes_limit_reached(client_id, u64::from(cost)).filter(|_| !is_given_at_once);
         if let Some(limit) = limit {
             self.drop_end(end_id);
             return self.refuse_full(id, channel, limit);
@@ -58,7 +61,7 @@ impl Hub {
         self.change_use(place_id, client_id, |uses| uses.messages += 1);
         let place = self.places.get_mut(&place_id).expect("it is in use");
         place.bytes += u64::from(cost);
-        place.messages.push_back(Held { bytes: bytes.into(), payer: end_id, client: client_id });
+        place.messages.push_back(Held { bytes: bytes.into(), newest_end: self.next, payer: end_id, client: client_id });
         self.deliver(place_id);
     }
 
@@ -100,15 +103,32 @@ impl Hub {
         place.ready.insert(number, listener);
     }
 
-    /// Writes what can be written of a queue's messages.
+    /// Gives a place's messages to its listeners. Continues in [`Hub::work`] where there is much to give.
     pub(super) fn deliver(&mut self, place_id: PlaceId) {
+        let Some(place) = self.places.get(&place_id) else { return };
+        let delivered = if place.is_topic() { self.publish(place_id).into_iter().collect() } else { self.hand_over_all(place_id) };
+        if self.places.get(&place_id).is_some_and(Place::has_deliverable) {
+            self.undelivered.push(place_id);
+        }
+        if delivered.is_empty() {
+            return;
+        }
+        for held in delivered {
+            let cost = held.cost();
+            self.discharge(held.client, cost);
+            self.repay(held.payer, u32::try_from(cost).unwrap_or(u32::MAX));
+            self.change_use(place_id, held.client, |uses| uses.messages -= 1);
+            self.forget_unused(held.client);
+        }
+        self.feed(place_id);
+    }
+
+    /// Writes what can be written of a queue's messages, and returns them.
+    fn hand_over_all(&mut self, place_id: PlaceId) -> Vec<Held> {
         let stop = self.steps + DELIVERY_STEPS;
         let mut handed = Vec::new();
         while self.steps < stop {
-            let Some(place) = self.places.get_mut(&place_id) else { return };
-            if place.messages.is_empty() || place.removed.is_some() {
-                break;
-            }
+            let Some(place) = self.places.get_mut(&place_id).filter(|place| place.has_deliverable()) else { break };
             let Some((_, listener)) = place.ready.pop_first() else { break };
             self.steps += 1;
             if !self.is_able(listener) {
@@ -117,21 +137,7 @@ impl Hub {
             handed.extend(self.hand_over(place_id, listener));
             self.line_up(listener);
         }
-        let is_unfinished = |place: &Place| !place.messages.is_empty() && !place.ready.is_empty() && place.removed.is_none();
-        if self.places.get(&place_id).is_some_and(is_unfinished) {
-            self.undelivered.push(place_id);
-        }
-        if handed.is_empty() {
-            return;
-        }
-        for held in handed {
-            let cost = held.cost();
-            self.discharge(held.client, cost);
-            self.repay(held.payer, u32::try_from(cost).unwrap_or(u32::MAX));
-            self.change_use(place_id, held.client, |uses| uses.messages -= 1);
-            self.forget_unused(held.client);
-        }
-        self.feed(place_id);
+        handed
     }
 
     /// Whether a listener whose turn it is may receive a message now. It has left the line; where its connection has no room it is held there.
@@ -181,42 +187,59 @@ impl Hub {
         self.forget_unused(client_id);
     }
 
-    /// Gives a message to everybody who listens to a topic: at most `client_topic_listeners_max` of each client.
-    fn publish(&mut self, place_id: PlaceId, bytes: &[u8]) {
-        let Some(place) = self.places.get(&place_id) else { return };
-        let listeners: Vec<EndId> = place.listeners.iter().copied().collect();
-        let (cost, mut copied) = (u64::from(cost(bytes.len())), 0);
-        let mut shared = None;
+    /// Gives a topic's first message to some of its listeners. Returns the message when all of them were given it.
+    fn publish(&mut self, place_id: PlaceId) -> Option<Held> {
+        let place = self.places.get_mut(&place_id)?;
+        let Held { ref bytes, newest_end, .. } = *place.messages.front()?;
+        let bytes = bytes.clone();
+        let remaining = place.listeners.range((Excluded(place.published), Included(newest_end)));
+        let listeners: Vec<EndId> = remaining.take(PUBLISHED_LISTENERS_MAX).copied().collect();
+        let is_last = listeners.len() < PUBLISHED_LISTENERS_MAX;
+        place.published = listeners.last().copied().filter(|_| !is_last).unwrap_or_default();
+        let held = if is_last { place.messages.pop_front() } else { None };
+        place.bytes -= held.as_ref().map_or(0, Held::cost);
+        let mut copied = 0;
         for listener in listeners {
             self.steps += 1;
-            let Some(&End { connection, client: client_id, ref kind, .. }) = self.ends.get(&listener) else { continue };
-            let Kind::Listener { backlog, backlog_bytes, .. } = kind else { continue };
-            if self.connections.get(&connection).is_none_or(|connection| connection.is_ending) {
-                continue;
+            self.append_to_backlog(listener, &bytes, &mut copied);
+        }
+        held
+    }
+
+    /// Gives a topic's message to a listener: at once, or when its connection has room. `copied` counts what was given at once.
+    fn append_to_backlog(&mut self, listener: EndId, bytes: &Arc<[u8]>, copied: &mut usize) {
+        let cost = u64::from(cost(bytes.len()));
+        let Some(&End { connection: id, client: client_id, ref kind, .. }) = self.ends.get(&listener) else { return };
+        let Kind::Listener { backlog, backlog_bytes, .. } = kind else { return };
+        if self.connections.get(&id).is_none_or(|connection| connection.is_ending) {
+            return;
+        }
+        let was_empty = backlog.is_empty();
+        // An empty backlog takes a message of any length: it may be written at once.
+        let has_room = was_empty || *backlog_bytes + cost <= self.limits.backlog_bytes_max;
+        let limit = self.bytes_limit_reached(client_id, cost);
+        if !has_room || limit.is_some() {
+            self.counts.backlog_lost += 1;
+            if let (Some(limit), true) = (limit, has_room) {
+                self.record_refusal(&self.clients[&client_id].name.clone(), limit);
             }
-            // An empty backlog takes a message of any length: it may be written at once.
-            let has_room = backlog.is_empty() || *backlog_bytes + cost <= self.limits.backlog_bytes_max;
-            let limit = self.bytes_limit_reached(client_id, cost);
-            if !has_room || limit.is_some() {
-                self.counts.backlog_lost += 1;
-                if let (Some(limit), true) = (limit, has_room) {
-                    self.record_refusal(&self.clients[&client_id].name.clone(), limit);
-                }
-                continue;
-            }
-            let shared = shared.get_or_insert_with(|| Arc::<[u8]>::from(bytes)).clone();
-            self.charge(client_id, cost);
-            if let Some(End { kind: Kind::Listener { backlog, backlog_bytes, .. }, .. }) = self.ends.get_mut(&listener) {
-                backlog.push_back(shared);
-                *backlog_bytes += cost;
-            }
-            if copied < PUBLISHED_BYTES_MAX {
-                self.catch_up(listener);
-                copied += bytes.len();
-            } else if let Some(connection_held) = self.connections.get_mut(&connection) {
-                connection_held.held.insert(listener);
-                self.woken.insert(connection);
-            }
+            return;
+        }
+        self.charge(client_id, cost);
+        if let Some(End { kind: Kind::Listener { backlog, backlog_bytes, .. }, .. }) = self.ends.get_mut(&listener) {
+            backlog.push_back(bytes.clone());
+            *backlog_bytes += cost;
+        }
+        // Where messages wait already the listener has no credit, or its connection holds it until there is room.
+        if !was_empty {
+            return;
+        }
+        if *copied < PUBLISHED_BYTES_MAX {
+            self.catch_up(listener);
+            *copied += bytes.len();
+        } else if let Some(connection) = self.connections.get_mut(&id) {
+            connection.held.insert(listener);
+            self.woken.insert(id);
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Place {
     /// Listeners of a queue that may receive its next message, in the order of their turns.
     pub(super) ready: BTreeMap<Turn, EndId>,
     pub(super) messages: VecDeque<Held>,
+    /// Of a topic: the last listener that was given the first message.
+    pub(super) published: EndId,
     /// Cost of these.
     pub(super) bytes: u64,
     /// What its senders may still send: the sum of their credits that are above zero.
@@ -47,10 +49,12 @@ pub(super) struct Use {
     pub(super) messages: usize,
 }
 
-/// A message that waits in a queue.
+/// A message that waits in a queue, or in a topic until each listener was given it.
 #[derive(Debug)]
 pub(super) struct Held {
-    pub(super) bytes: Box<[u8]>,
+    pub(super) bytes: Arc<[u8]>,
+    /// The newest end when the message was sent. A topic's later listeners are not given it.
+    pub(super) newest_end: EndId,
     /// Who gets its cost back as credit.
     pub(super) payer: EndId,
     /// Whose quota it is counted against.
@@ -98,6 +102,7 @@ impl Place {
             listeners: BTreeSet::new(),
             ready: BTreeMap::new(),
             messages: VecDeque::new(),
+            published: 0,
             bytes: 0,
             promised: 0,
             hungry: BTreeSet::new(),
@@ -111,6 +116,11 @@ impl Place {
 
     pub(super) fn is_topic(&self) -> bool {
         matches!(self.destination, Destination::Topic(_))
+    }
+
+    /// True if a message may be given to a listener.
+    pub(super) fn has_deliverable(&self) -> bool {
+        !self.messages.is_empty() && self.removed.is_none() && (self.is_topic() || !self.ready.is_empty())
     }
 
     /// Credit for one more sender; 0: none as long as there is no room.

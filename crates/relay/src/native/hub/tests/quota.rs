@@ -202,3 +202,32 @@ fn backlog_counts_for_the_listener_that_is_slow() {
     assert!(hub.counts().waiting_bytes <= 100 * 1024);
     assert_consistent(&hub);
 }
+
+#[test]
+fn message_that_waits_for_listeners_counts_for_its_sender() {
+    const NOW: Duration = Duration::ZERO;
+    let mut hub = Hub::new(HubLimits { client_bytes_max: 2 * 1064, client_topic_listeners_max: 100, ..HubLimits::default() });
+    let [sender, listening] = [0, 1].map(|number| connect(&mut hub, number, NOW));
+    for id in [sender, listening] {
+        hub.receive(id, Frame::Greeting { newest: 1, oldest: 1 }, NOW);
+    }
+    for (channel, destination) in (1..=101).map(|channel| (channel, topic(if channel <= 100 { "wide" } else { "small" }))) {
+        hub.receive(listening, Frame::Open { channel: Channel(channel), role: Role::Listen, destination }, NOW);
+        hub.receive(listening, Frame::Credit { channel: Channel(channel), bytes: u32::MAX }, NOW);
+    }
+    for (channel, name) in [(1, "wide"), (2, "small")] {
+        hub.receive(sender, Frame::Open { channel: Channel(channel), role: Role::Send, destination: topic(name) }, NOW);
+    }
+    // The first call gives a message to 64 listeners.
+    for _ in 0..4 {
+        hub.receive(sender, Frame::Message { channel: Channel(1), bytes: &[0; 1000] }, NOW);
+        assert_consistent(&hub);
+    }
+    assert_eq!(refusals(&hub), [("client 0".to_owned(), "client_bytes_max", 1)]);
+    let before = hub.counts().messages_out;
+    hub.receive(sender, Frame::Message { channel: Channel(2), bytes: &[0; 1000] }, NOW);
+    assert_eq!(hub.counts().messages_out, before + 1, "a message to few listeners does not wait");
+    while hub.work(NOW) {}
+    assert_eq!((hub.counts().messages_out, hub.counts().waiting_bytes), (3 * 100 + 1, 0));
+    assert_consistent(&hub);
+}

@@ -245,3 +245,59 @@ fn closed_listener_backlog_is_released_in_bounded_turns() {
         assert_consistent(&hub);
     }
 }
+
+#[test]
+fn message_of_wide_topic_is_published_in_bounded_turns() {
+    const LISTENERS: u32 = 16_000;
+    let (mut hub, [listening, sender]) = with_ends(LISTENERS, Role::Listen, &topic("t"));
+    (1..=LISTENERS).for_each(|channel| hub.receive(listening, Frame::Credit { channel: Channel(channel), bytes: u32::MAX }, NOW));
+    hub.receive(sender, Frame::Open { channel: Channel(1), role: Role::Send, destination: topic("t") }, NOW);
+    for bytes in [b"1", b"2"] {
+        let before = hub.steps;
+        hub.receive(sender, Frame::Message { channel: Channel(1), bytes }, NOW);
+        assert!(hub.steps - before <= TURN_STEPS, "{} steps", hub.steps - before);
+    }
+    assert_consistent(&hub);
+    let late = connect(&mut hub, 2, NOW);
+    hub.receive(late, HELLO, NOW);
+    hub.receive(late, Frame::Open { channel: Channel(1), role: Role::Listen, destination: topic("t") }, NOW);
+    let (turns, longest) = work_through(&mut hub);
+    assert!(turns > 100 && longest <= 2 * TURN_STEPS, "{turns} turns of at most {longest} steps");
+    let (mut assembly, mut received) = (Assembly::default(), BTreeMap::<_, Vec<u8>>::new());
+    let mut out = Vec::new();
+    while hub.take_out(listening, &mut out) == Standing::Open && !out.is_empty() {
+        assembly.put(&out);
+        out.clear();
+    }
+    while let Some(frame) = assembly.next_frame().unwrap() {
+        if let Frame::Message { channel, bytes } = frame {
+            received.entry(channel).or_default().extend(bytes);
+        }
+    }
+    assert_eq!(received.len(), LISTENERS as usize, "nobody who listened before misses a message");
+    assert!(received.values().all(|messages| messages == b"12"), "each listener receives the messages in their order");
+    assert_eq!(
+        (hub.counts().messages_out, hub.counts().waiting_bytes),
+        (2 * u64::from(LISTENERS), 0),
+        "who listens later receives neither"
+    );
+    assert_consistent(&hub);
+}
+
+#[test]
+fn listeners_with_backlogs_cost_a_published_message_one_step_each() {
+    const LISTENERS: u32 = 60;
+    let (mut hub, [listening, sender]) = with_ends(LISTENERS, Role::Listen, &topic("t"));
+    (1..=LISTENERS).for_each(|channel| hub.receive(listening, Frame::Credit { channel: Channel(channel), bytes: u32::MAX }, NOW));
+    hub.receive(sender, Frame::Open { channel: Channel(1), role: Role::Send, destination: topic("t") }, NOW);
+    // A message of a queue fills the connection, so that those of the topic wait in backlogs.
+    hub.receive(listening, Frame::Open { channel: Channel(100), role: Role::Listen, destination: queue("q") }, NOW);
+    hub.receive(listening, Frame::Credit { channel: Channel(100), bytes: u32::MAX }, NOW);
+    hub.receive(sender, Frame::Open { channel: Channel(2), role: Role::Send, destination: queue("q") }, NOW);
+    hub.receive(sender, Frame::Message { channel: Channel(2), bytes: &vec![0; OUT_BYTES_MAX] }, NOW);
+    (0..100).for_each(|_| hub.receive(sender, Frame::Message { channel: Channel(1), bytes: b"" }, NOW));
+    hub.take_out(listening, &mut Vec::new());
+    let before = hub.steps;
+    hub.receive(sender, Frame::Message { channel: Channel(1), bytes: b"" }, NOW);
+    assert!(hub.steps - before <= TURN_STEPS, "{} steps", hub.steps - before);
+}
