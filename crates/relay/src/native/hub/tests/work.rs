@@ -104,6 +104,23 @@ fn removed_queue_is_released_in_bounded_turns() {
 }
 
 #[test]
+fn removed_queue_with_listeners_is_released_in_bounded_turns() {
+    let (mut hub, [_, other]) = with_ends(16_000, Role::Listen, &queue("q"));
+    let before = hub.steps;
+    hub.receive(other, Frame::Remove { destination: queue("q") }, NOW);
+    assert!(hub.steps - before <= 4, "{} steps", hub.steps - before);
+    let mut listeners = hub.counts().channels;
+    while hub.has_work() {
+        hub.work(NOW);
+        let released = listeners - hub.counts().channels;
+        assert!(released <= KIND_STEPS as usize, "one turn released {released} listeners");
+        listeners -= released;
+    }
+    assert_eq!(listeners, 0);
+    assert_consistent(&hub);
+}
+
+#[test]
 fn listeners_without_credit_cost_a_queue_nothing() {
     let (mut hub, [_, sender]) = with_ends(16_000, Role::Listen, &queue("q"));
     hub.receive(sender, Frame::Open { channel: Channel(1), role: Role::Send, destination: queue("q") }, NOW);
@@ -300,4 +317,42 @@ fn listeners_with_backlogs_cost_a_published_message_one_step_each() {
     let before = hub.steps;
     hub.receive(sender, Frame::Message { channel: Channel(1), bytes: b"" }, NOW);
     assert!(hub.steps - before <= TURN_STEPS, "{} steps", hub.steps - before);
+}
+
+#[test]
+fn all_connections_close_with_all_channels_in_bounded_turns() {
+    const CONNECTIONS: usize = 64;
+    const CLIENTS: usize = 32;
+    let limits = HubLimits { connections_max: CONNECTIONS + 1, ..HubLimits::default() };
+    let channels = u32::try_from(limits.channels_max).unwrap();
+    let mut hub = Hub::new(limits);
+    let pinging = connect(&mut hub, CLIENTS, NOW);
+    let closing: Vec<_> = (0..CONNECTIONS).map(|number| connect(&mut hub, number % CLIENTS, NOW)).collect();
+    for id in closing.iter().chain([&pinging]) {
+        hub.receive(*id, HELLO, NOW);
+        hub.take_out(*id, &mut Vec::new());
+    }
+    for id in &closing {
+        for channel in 1..=channels {
+            hub.receive(*id, Frame::Open { channel: Channel(channel), role: Role::Listen, destination: queue("q") }, NOW);
+        }
+    }
+    assert_eq!((hub.counts().channels, hub.counts().refused_full), (CONNECTIONS * limits.channels_max, 0));
+    for id in closing {
+        hub.disconnect(id, NOW);
+    }
+    let (mut turns, mut before) = (0, (hub.steps, hub.counts().channels));
+    while hub.has_work() {
+        hub.work(NOW);
+        hub.receive(pinging, Frame::Ping { token: turns }, NOW);
+        let mut out = Vec::new();
+        hub.take_out(pinging, &mut out);
+        assert!(!out.is_empty(), "the ping is answered after one turn");
+        let after = (hub.steps, hub.counts().channels);
+        assert!(after.0 - before.0 <= TURN_STEPS, "turn {turns}: {} steps", after.0 - before.0);
+        assert!(before.1 - after.1 <= KIND_STEPS as usize, "turn {turns}: {} ends", before.1 - after.1);
+        (turns, before) = (turns + 1, after);
+    }
+    assert_eq!((hub.counts().channels, hub.counts().clients), (0, 1));
+    assert_consistent(&hub);
 }
