@@ -104,7 +104,8 @@ struct Connection {
 
 impl Connection {
     fn open(address: SocketAddr, identity: &Identity, anchor: &Certificate) -> Self {
-        let mut config = Arc::unwrap_or_clone(tls::client(Some(identity), &[anchor.clone()], ServerCheck::HostName).expect("TLS"));
+        let mut config =
+            Arc::unwrap_or_clone(tls::client(Some(identity), std::slice::from_ref(anchor), ServerCheck::HostName).expect("TLS"));
         config.alpn_protocols = vec![RELAY_PROTOCOL.to_vec()];
         let stream = TcpStream::connect(address).expect("it accepts");
         stream.set_nodelay(true).expect("it can be");
