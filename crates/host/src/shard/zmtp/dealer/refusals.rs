@@ -1,14 +1,16 @@
 //! Events of a run that were refused for good. A refusal may be lost with its link: then the publisher sends the event again, and is refused again.
 
+use std::collections::VecDeque;
+
 use bodkin_broker::{Sequence, wire::RefusalReason};
 
-/// Ranges that are kept of a run. Beyond them the last one grows over events that were taken: if one of those comes again, it is refused, and its publisher may publish it twice.
+/// Ranges that are kept of a run. Beyond them the oldest one is forgotten, whose refusal the publisher has most likely received: what a broken link loses is sent last.
 const RANGES_MAX: usize = 64;
 
 /// Of one run.
 #[derive(Default)]
 pub struct Refusals {
-    ranges: Vec<Range>,
+    ranges: VecDeque<Range>,
 }
 
 /// Events that were refused one after the other.
@@ -24,12 +26,14 @@ impl Refusals {
         if self.reason(sequence).is_some() {
             return;
         }
-        let is_full = self.ranges.len() >= RANGES_MAX;
-        match self.ranges.last_mut() {
-            Some(last) if is_full || last.reason == reason && last.to.0 + 1 == sequence.0 => {
-                (last.from, last.to) = (last.from.min(sequence), last.to.max(sequence));
+        match self.ranges.back_mut() {
+            Some(last) if last.reason == reason && last.to.0.checked_add(1) == Some(sequence.0) => last.to = sequence,
+            _ => {
+                if self.ranges.len() >= RANGES_MAX {
+                    self.ranges.pop_front();
+                }
+                self.ranges.push_back(Range { from: sequence, to: sequence, reason });
             }
-            _ => self.ranges.push(Range { from: sequence, to: sequence, reason }),
         }
     }
 
@@ -41,6 +45,7 @@ impl Refusals {
 
     /// Forgets the refusal of an event that was taken after all. Events come in order, so that it is at an end of its range.
     pub fn forget(&mut self, sequence: Sequence) {
+        self.ranges.retain(|range| (range.from, range.to) != (sequence, sequence));
         for range in &mut self.ranges {
             if range.from == sequence {
                 range.from.0 += 1;
@@ -48,7 +53,6 @@ impl Refusals {
                 range.to.0 -= 1;
             }
         }
-        self.ranges.retain(|range| range.from <= range.to);
     }
 
     /// Forgets the refusals of events that the publisher does not keep.
@@ -78,11 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn refusals_beyond_the_limit_are_kept_in_the_last_range() {
+    fn newest_refusals_are_kept_up_to_the_limit() {
         let mut refusals = Refusals::default();
-        let mut sequences = (0..2 * RANGES_MAX as u64).map(|at| Sequence(1 + 2 * at));
-        sequences.clone().for_each(|sequence| refusals.note(sequence, NotKept));
-        assert_eq!(refusals.ranges.len(), RANGES_MAX);
-        assert!(sequences.all(|sequence| refusals.reason(sequence).is_some()));
+        let refused: Vec<_> = (0..2 * RANGES_MAX as u64).map(|at| Sequence(1 + 2 * at)).collect();
+        refused.iter().for_each(|sequence| refusals.note(*sequence, NotKept));
+        let known = |sequences: &[Sequence]| sequences.iter().filter(|sequence| refusals.reason(**sequence).is_some()).count();
+        assert_eq!((known(&refused[..RANGES_MAX]), known(&refused[RANGES_MAX..])), (0, RANGES_MAX));
+        assert_eq!(refusals.reason(Sequence(2 * RANGES_MAX as u64)), None, "an event between two refused ones was taken");
     }
 }
