@@ -12,10 +12,10 @@ pub struct Fates {
     first: Option<u64>,
     /// Events that came twice.
     pub duplicates: u64,
-    /// Events that came behind a later one without being told to be late.
-    pub out_of_order: u64,
-    /// Events that came behind a later one, and were told to.
-    pub late: u64,
+    /// Sequences of events that arrived after a later one without being reported as late.
+    pub out_of_order: Vec<u64>,
+    /// Sequences of events that arrived after a later one, and were reported as late.
+    pub late: Vec<u64>,
 }
 
 /// What a stream has lost.
@@ -39,8 +39,8 @@ impl Fates {
         self.duplicates += u64::from(std::mem::replace(&mut self.has_come[index], true));
         self.first = Some(self.first.map_or(sequence, |first| first.min(sequence)));
         match (sequence < self.last, is_late) {
-            (true, true) => self.late += 1,
-            (true, false) => self.out_of_order += 1,
+            (true, true) => self.late.push(sequence),
+            (true, false) => self.out_of_order.push(sequence),
             (false, _) => {}
         }
         self.last = self.last.max(sequence);
@@ -99,7 +99,7 @@ mod tests {
         fates.take(5, true);
         fates.take(6, false);
         fates.take(12, false);
-        assert_eq!((fates.late, fates.out_of_order, fates.duplicates), (1, 1, 1));
+        assert_eq!((fates.late.as_slice(), fates.out_of_order.as_slice(), fates.duplicates), (&[5][..], &[6][..], 1));
         assert_eq!(fates.losses(12, 12, &none), Losses { events: 3, longest_run: 3, covered: 3 });
         assert!(!Fates::default().has_any());
     }

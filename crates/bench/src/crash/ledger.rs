@@ -18,6 +18,8 @@ const NAMED_MAX: usize = 8;
 pub enum Promise {
     /// The event arrives exactly once.
     Once,
+    /// The event arrives exactly once, and no answered event arrives after a later one.
+    OnceInOrder,
     /// At most so many events in a row are missing; none arrives twice.
     Losses(u32),
     /// The event arrives.
@@ -42,7 +44,7 @@ pub fn promise(line: &Line, subscriber: Transport, has_failed_over: bool) -> Pro
         (Transport::Required, Transport::Push | Transport::Pub) => Promise::AtMostOnce,
         (_, Transport::Push | Transport::Pub) => Promise::Nothing,
         (Transport::Required, Transport::Dealer) => terms.loss_tolerance.map_or(Promise::AtMostOnce, Promise::Losses),
-        (Transport::Required, _) if terms.loss_tolerance == Some(0) => Promise::Once,
+        (Transport::Required, _) if terms.loss_tolerance == Some(0) => Promise::OnceInOrder,
         (Transport::Required, _) => Promise::AtMostOnce,
         // *Covered* passes over events that the publisher itself has dropped.
         (Transport::Stream | Transport::Callback, Transport::Dealer) if terms.loss_tolerance != Some(0) => Promise::Nothing,
@@ -275,7 +277,7 @@ impl Ledger {
     /// Returns duplicates, arrivals out of order and late ones of a line at the required subscriber.
     pub fn disorder(&self, line: usize) -> [u64; 3] {
         let fates = &self.accounts[line].received[index_of(Transport::Required)].fates;
-        [fates.duplicates, fates.out_of_order, fates.late]
+        [fates.duplicates, fates.out_of_order.len() as u64, fates.late.len() as u64]
     }
 
     /// Returns accepted events, and arrivals and loss reports at a subscriber, of all lines of a transport.
@@ -321,9 +323,18 @@ impl Account {
         let missing = self.missing(fates, published);
         let is_missed = !missing.is_empty();
         let losses = fates.losses(published, self.covered, &self.excess);
+        let out_of_order = match promise {
+            // An event that was not answered may arrive at any time.
+            Promise::OnceInOrder => {
+                let behind = fates.out_of_order.iter().chain(&fates.late).copied();
+                behind.filter(|sequence| self.is_accepted(*sequence)).collect()
+            }
+            _ => fates.out_of_order.clone(),
+        };
         let is_broken = match promise {
             Promise::Once => is_missed || fates.duplicates > 0,
-            Promise::Losses(tolerated) => losses.longest_run > u64::from(tolerated) || fates.duplicates > 0 || fates.out_of_order > 0,
+            Promise::OnceInOrder => is_missed || fates.duplicates > 0 || !out_of_order.is_empty(),
+            Promise::Losses(tolerated) => losses.longest_run > u64::from(tolerated) || fates.duplicates > 0 || !out_of_order.is_empty(),
             Promise::AtMostOnce => fates.duplicates > 0,
             Promise::Arrives => is_missed,
             Promise::ArrivesOrReported => is_missed && *reported == 0,
@@ -331,6 +342,7 @@ impl Account {
         };
         let expected = || match promise {
             Promise::Once => "each answered event exactly once".to_owned(),
+            Promise::OnceInOrder => "each answered event exactly once, in order".to_owned(),
             Promise::Losses(tolerated) => format!("at most {tolerated} events in a row missing, none twice, each in order"),
             Promise::AtMostOnce => "no event twice".to_owned(),
             Promise::Arrives => "each answered event".to_owned(),
@@ -340,12 +352,13 @@ impl Account {
         is_broken.then(|| Breach {
             expected: format!("{} of {}, published by {}: {}", subscriber.name(), line.topic, line.transport.name(), expected()),
             came: format!(
-                "{} answered events missing{}; {} in a row at most, {} twice, {} out of order, {reported} losses reported",
+                "{} answered events missing{}; {} in a row at most, {} twice, {} out of order{}, {reported} losses reported",
                 missing.len(),
                 named(&missing),
                 losses.longest_run,
                 fates.duplicates,
-                fates.out_of_order
+                out_of_order.len(),
+                named(&out_of_order)
             ),
         })
     }
@@ -353,8 +366,11 @@ impl Account {
     /// Returns the accepted events from the first arrival through `published` that have not arrived.
     fn missing(&self, fates: &Fates, published: u64) -> Vec<u64> {
         let Some(first) = fates.first() else { return Vec::new() };
-        let is_missing = |sequence: &u64| self.answers[*sequence as usize] == Answer::Accepted && !fates.has(*sequence);
-        (first..=published).filter(is_missing).collect()
+        (first..=published).filter(|sequence| self.is_accepted(*sequence) && !fates.has(*sequence)).collect()
+    }
+
+    fn is_accepted(&self, sequence: u64) -> bool {
+        self.answers[sequence as usize] == Answer::Accepted
     }
 
     /// A publisher may send again to the other node what was refused with nothing done, so such an event never arrives.

@@ -46,6 +46,25 @@ fn second_arrival_of_one_event_is_breach() {
 }
 
 #[test]
+fn answered_event_behind_later_one_is_breach() {
+    for transport in [Transport::Http, Transport::Req] {
+        for is_late in [false, true] {
+            let mut ledger = ledger(line(transport, Some(0), false), Transport::Required, 3);
+            receive(&mut ledger, Transport::Required, &[1, 3]);
+            ledger.receive(Transport::Required, 0, 2, is_late, Instant::now());
+            accept(&mut ledger, &[1, 3]);
+            assert_eq!(ledger.breaches(&[3]), [], "the answer to 2 is open: it may arrive at any time");
+            accept(&mut ledger, &[2]);
+            let breaches = ledger.breaches(&[3]);
+            assert!(
+                breaches.iter().any(|breach| breach.came.contains("1 out of order (numbers 2)")),
+                "{transport:?} {is_late}: {breaches:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn refused_event_that_arrives_is_breach() {
     let mut ledger = ledger(line(Transport::Http, None, false), Transport::Prefix, 2);
     ledger.refuse(0, 1, "503 another node leads", true);
