@@ -91,7 +91,7 @@ fn what_a_publisher_cannot_be_told_is_counted() {
     ] {
         push.say(frames);
     }
-    eventually(|| metric(&cloud, "bodkin_zmtp_events_refused_total") == 6.0);
+    assert!(eventually(|| metric(&cloud, "bodkin_zmtp_events_refused_total") == 6.0));
     assert!(eventually(|| cloud.stderr().contains("a ZMTP event was refused")), "{}", cloud.stderr());
 }
 

@@ -1,5 +1,5 @@
-//! Publishers whose events the node numbers (HTTP, REQ, PUSH), and that try either node every millisecond: what was answered reaches a required subscriber
-//! once, whichever node was started first and however the leader changes.
+//! Publishers whose events the node numbers (HTTP, REQ, PUSH, PUB, DEALER without a header), and that try either node every millisecond: what was answered reaches a required subscriber
+//! once and in its publisher's order, whichever node was started first and however the leader changes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,6 +23,8 @@ use crate::support::http::Connection;
 use crate::support::link::{Heard, Link};
 use crate::support::patience::eventually;
 
+/// PUSH and PUB name no system.
+const KEYS: &str = "zmtp_system = \"pusher\"\n";
 const TOPIC: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 1\njitter_ms = 50\ndeadline_ms = 500\nloss_tolerance = 0\nretention = 800\npublishers = 4\n";
 /// Pause after an answer: above the period, so that no event is excess.
 const PACE: Duration = Duration::from_millis(3);
@@ -30,6 +32,8 @@ const PACE: Duration = Duration::from_millis(3);
 const RETRY: Duration = Duration::from_millis(1);
 /// Answers of each publisher before the leader changes, and after.
 const ANSWERS: u64 = 40;
+/// Sockets that receive no answer to an event of two frames.
+const ONE_WAY: [SocketType; 3] = [SocketType::Push, SocketType::Pub, SocketType::Dealer];
 
 /// How the leader changes.
 #[derive(Clone, Copy, Debug)]
@@ -128,24 +132,25 @@ fn by_req(links: &mut Option<(SocketAddr, Link)>, node: SocketAddr, event: &str)
     }
 }
 
-/// Sends events by PUSH to both nodes, which answer nothing, until it is over.
+/// Sends each event to both nodes, which answer nothing, by one of the sockets after the other until it is over.
 fn push(nodes: [SocketAddr; 2], is_over: &AtomicBool) {
-    let mut links = [None, None];
-    for number in 0_u64.. {
+    let mut links: [[Option<Link>; 2]; ONE_WAY.len()] = Default::default();
+    for number in 0.. {
         if is_over.load(SeqCst) {
             break;
         }
-        for (link, node) in links.iter_mut().zip(nodes) {
+        let at = number % ONE_WAY.len();
+        for (link, node) in links[at].iter_mut().zip(nodes) {
             if link.is_none() {
-                *link = connected(node, SocketType::Push, "pusher");
+                *link = connected(node, ONE_WAY[at], "pusher");
             }
             if let Some(open) = link {
-                open.say(&[b"hot", format!("push{number}").as_bytes()]);
+                open.say(&[b"hot", format!("{}{number}", ONE_WAY[at].name()).as_bytes()]);
             }
         }
         if number % 50 == 49 {
             // A write to a node that is gone fails without a word.
-            links = [None, None];
+            links = Default::default();
         }
         thread::sleep(PACE);
     }
@@ -219,11 +224,11 @@ fn answered_events_arrive_once(how: Change, (pair, _witness, mut backup, primary
         let before = http.load(SeqCst).max(req.load(SeqCst));
         let is_back = eventually(|| both_have(before + ANSWERS));
         is_over.store(true, SeqCst);
-        let answered: Vec<String> = by_http.join().unwrap().into_iter().chain(by_req.join().unwrap()).collect();
+        let answered = [by_http.join().unwrap(), by_req.join().unwrap()];
         pushing.join().unwrap();
         assert!(is_back, "{how:?}: after the change {} by HTTP and {} by REQ were answered", http.load(SeqCst), req.load(SeqCst));
         // Answered events that have not arrived yet may be on their way.
-        eventually(|| missing_of(&answered).is_empty());
+        eventually(|| answered.iter().all(|answered| missing_of(answered).is_empty()));
         is_received.store(true, SeqCst);
         receiving.join().unwrap();
         answered
@@ -232,27 +237,53 @@ fn answered_events_arrive_once(how: Change, (pair, _witness, mut backup, primary
         backup.served();
     }
     assert!(!backup.said().contains("panicked"), "{}", backup.said());
-    let missing = missing_of(&answered);
-    assert!(missing.is_empty(), "{how:?}: {} of {} answered events are missing: {missing:?}", missing.len(), answered.len());
+    for answered in &answered {
+        let missing = missing_of(answered);
+        assert!(missing.is_empty(), "{how:?}: {} of {} answered events are missing: {missing:?}", missing.len(), answered.len());
+    }
     let received = received.into_inner().unwrap();
+    for socket_type in ONE_WAY {
+        assert!(received.iter().any(|event| event.starts_with(socket_type.name())), "{how:?}: events of {socket_type:?} arrive");
+    }
     let distinct: BTreeSet<&String> = received.iter().collect();
     assert_eq!(received.len(), distinct.len(), "{how:?}: every event arrives once");
+    for answered in &answered {
+        let of_publisher: BTreeSet<&String> = answered.iter().collect();
+        let arrived = received.iter().filter(|event| of_publisher.contains(event));
+        assert!(arrived.eq(answered), "{how:?}: answered events arrive in the order of their answers: {answered:?} {received:?}");
+    }
 }
 
 #[test]
 fn answered_events_survive_a_kill() {
-    answered_events_arrive_once(Change::Kill, Pair::known("", TOPIC));
-    answered_events_arrive_once(Change::Kill, Pair::known_primary_first("", TOPIC));
+    answered_events_arrive_once(Change::Kill, Pair::known(KEYS, TOPIC));
+    answered_events_arrive_once(Change::Kill, Pair::known_primary_first(KEYS, TOPIC));
 }
 
 #[test]
 fn answered_events_survive_a_switchover() {
-    answered_events_arrive_once(Change::Switchover, Pair::known("", TOPIC));
-    answered_events_arrive_once(Change::Switchover, Pair::known_primary_first("", TOPIC));
+    answered_events_arrive_once(Change::Switchover, Pair::known(KEYS, TOPIC));
+    answered_events_arrive_once(Change::Switchover, Pair::known_primary_first(KEYS, TOPIC));
 }
 
 #[test]
 fn answered_events_survive_a_stopped_leader() {
-    answered_events_arrive_once(Change::Stop, Pair::known("", TOPIC));
-    answered_events_arrive_once(Change::Stop, Pair::known_primary_first("", TOPIC));
+    answered_events_arrive_once(Change::Stop, Pair::known(KEYS, TOPIC));
+    answered_events_arrive_once(Change::Stop, Pair::known_primary_first(KEYS, TOPIC));
+}
+
+#[test]
+fn follower_counts_events_it_cannot_answer() {
+    const EVENTS: usize = 5;
+    let (pair, _witness, backup, primary) = Pair::known(KEYS, TOPIC);
+    let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("pusher", 1))).unwrap();
+    answer.expect_status(201);
+    let (_, second) = pair.zmtp_addresses();
+    for (before, socket_type) in ONE_WAY.into_iter().enumerate() {
+        let mut link = connected(second, socket_type, "pusher").expect("a follower accepts links");
+        (0..EVENTS).for_each(|_| link.say(&[b"hot", b"1"]));
+        let expected = ((before + 1) * EVENTS) as u64;
+        let counted = || backup.gauge("bodkin_zmtp_events_refused_total");
+        assert!(eventually(|| counted() == expected), "{socket_type:?}: {} where {expected} are expected", counted());
+    }
 }
