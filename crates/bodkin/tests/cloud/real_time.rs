@@ -150,6 +150,9 @@ fn a_publisher_that_is_too_fast_is_told() {
     let counts = ["accepted", "excess", "refused", "dispatched", "late"].map(|count| row[count].as_u64().expect("a count"));
     let taken = taken as u64;
     assert_eq!(counts, [taken, taken - 1, 20 - taken, taken, 0], "{row}");
+    let metrics = cloud.call("GET", "/metrics", None).expect_status(200).text();
+    let excess = format!("bodkin_topic_excess_total{{event_type=\"RARE\"}} {}\n", taken - 1);
+    assert!(metrics.contains(&excess), "{excess} {metrics}");
 }
 
 #[test]

@@ -221,15 +221,20 @@ fn a_sub_of_the_node_that_follows_goes_on_in_its_connection() {
     let (pair, _witness, _backup, primary) = Pair::known("", TOPIC);
     register(&primary);
     let (_, second) = pair.zmtp_addresses();
-    let mut sub = Link::client(TcpStream::connect(second).expect("a connection"), SocketType::Sub, ClientSecurity::Null);
-    assert_eq!(sub.hear(), Ok(Some(Heard::Ready(SocketType::Pub))));
-    sub.subscribe(b"hot");
-    settle(&mut sub);
+    let mut subs = [SocketType::Sub, SocketType::Xsub].map(|socket_type| {
+        let mut sub = Link::client(TcpStream::connect(second).expect("a connection"), socket_type, ClientSecurity::Null);
+        assert!(matches!(sub.hear(), Ok(Some(Heard::Ready(_)))));
+        sub.subscribe(b"hot");
+        settle(&mut sub);
+        sub
+    });
     let mut clients = Clients::of(&pair);
     primary.signal(Signal::SIGKILL);
     clients.come_through(50);
     let last = ("hot".to_owned(), clients.published.to_string());
-    while texts(&mut sub) != last {}
+    for sub in &mut subs {
+        while texts(sub) != last {}
+    }
 }
 
 #[test]

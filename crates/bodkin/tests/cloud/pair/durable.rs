@@ -79,8 +79,10 @@ fn what_was_answered_is_replayed_by_its_identity_at_the_node_that_leads_next() {
         drop(primary);
         let behind_fifth = listen(&backup, &[("Last-Event-ID", &fifth)], "");
         hears(&behind_fifth, 5..20);
+        let without_id = listen(&backup, &[], "");
         publish_all(&backup, 20..25);
         hears(&behind_fifth, 5..25);
+        hears(&without_id, 20..25);
 
         // The node that comes back has what is answered from now on, and what it had.
         let mut primary = pair.primary();
@@ -91,6 +93,21 @@ fn what_was_answered_is_replayed_by_its_identity_at_the_node_that_leads_next() {
         let all = listen(&primary, &[], "&since=0");
         assert!(eventually(|| (25..30).all(|number| numbers(&all).contains(&number))), "heard {:?}", numbers(&all));
     }
+}
+
+#[test]
+fn next_leader_reports_losses_of_event_types_that_are_not_durable() {
+    let (_pair, _witness, mut backup, primary) = Pair::protected();
+    register(&primary);
+    let stream = listen(&primary, &[], "");
+    publish_all(&primary, 0..5);
+    let id = stream.wait_for(5)[2].id.clone();
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    let returned = listen(&backup, &[("Last-Event-ID", &id)], "");
+    assert_eq!(returned.wait_for(1)[0].event_type, "bodkin-lost");
+    publish_all(&backup, 5..8);
+    hears(&returned, 5..8);
 }
 
 #[test]
@@ -109,6 +126,26 @@ fn what_was_answered_while_there_was_no_backup_is_on_its_disk_when_it_has_joined
         backup.served();
         hears(&listen(&backup, &[], "&since=0"), 0..20);
     }
+}
+
+#[test]
+fn events_that_a_forced_leader_lacks_stay_on_the_other_disk() {
+    let (pair, _witness, backup, primary) = Pair::protected_with(KEYS, "");
+    register(&primary);
+    drop(backup);
+    primary.protected(false);
+    publish_all(&primary, 0..5);
+    drop(primary);
+    let mut forced = pair.forced_backup();
+    forced.served();
+    publish_all(&forced, 5..10);
+    let mut primary = pair.primary_by(forced.pair_address());
+    forced.protected(true);
+    hears(&listen(&forced, &[], "&since=0"), 5..10);
+    forced.signal(Signal::SIGKILL);
+    primary.served();
+    let all = listen(&primary, &[], "&since=0");
+    assert!(eventually(|| (0..10).all(|number| numbers(&all).contains(&number))), "heard {:?}", numbers(&all));
 }
 
 #[test]
