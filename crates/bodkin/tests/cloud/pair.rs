@@ -84,7 +84,7 @@ fn first_leader_that_dies_at_once_leaves_one_pair() {
 
 #[test]
 fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back_as_backup() {
-    let (pair, _witness, mut backup, primary) = Pair::protected();
+    let (pair, witness, mut backup, primary) = Pair::protected();
     assert_eq!(register(&primary, 0), Some(201));
     let before = ids(&primary);
     let (answered, killed) = thread::scope(|scope| {
@@ -115,9 +115,13 @@ fn a_killed_primary_is_replaced_with_everything_that_was_answered_and_comes_back
     backup.protected(true);
     assert_eq!(register(&backup, LATER + 1), Some(201));
     backup.signal(Signal::SIGKILL);
+    assert!(!backup.said().contains("ERROR"), "{}", backup.said());
     drop(backup);
     primary.served();
     assert!(has(&primary, LATER) && has(&primary, LATER + 1));
+    for node in [&primary, &witness] {
+        assert!(!node.said().contains("ERROR"), "{}", node.said());
+    }
     assert_eq!(primary.stop(), Some(0));
 }
 

@@ -161,6 +161,7 @@ fn a_required_subscriber_hears_everything_when_the_primary_is_killed() {
         backup.served();
         println!("{replication}: {} events, the longest time without cover was {:?}", clients.published, clients.gap);
         failover_is_told(&backup);
+        assert!(!backup.said().contains("ERROR"), "{}", backup.said());
         drop(primary);
 
         // The node that comes back is given what is kept, and leads in its turn.

@@ -130,6 +130,7 @@ fn a_filter_goes_on_at_the_node_that_leads_next() {
         publish(&backup, 8);
         let is_there = || heard(&[&stream]).values().any(|mean| (mean - 4.0).abs() < 1e-9);
         assert!(eventually(is_there), "the mean of 1, 3 and 8 is not among {:?}: {}", heard(&[&stream]), backup.said());
+        assert!(!backup.said().contains("ERROR"), "{}", backup.said());
     }
 }
 
