@@ -1,4 +1,4 @@
-//! Full disks of a pair: a standby takes over, and a former leader comes back, when there is room.
+//! Full disks of a pair: a standby takes over, and a former leader comes back, when there is room. The leader reports a witness that cannot write.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -34,6 +34,11 @@ impl Disk {
         for bytes in [1 << 16, 1 << 12, 1] {
             while filler.write_all(&vec![0; bytes]).is_ok() {}
         }
+    }
+
+    /// Releases the blocks of a file, so that its next write needs room, as each one does on a file system that copies on write.
+    fn release(&self, file: &str) {
+        File::options().write(true).open(self.0.join(file)).and_then(|file| file.set_len(0)).expect("the file is there");
     }
 
     fn make_room(&self) {
@@ -107,4 +112,28 @@ fn former_leader_with_a_full_disk_follows_when_there_is_room() {
     backup.protected(true);
     disk.fill();
     assert_eq!(primary.stop(), Some(0));
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn leader_reports_a_witness_that_cannot_write_its_record() {
+    const NAME: &str = "leader_reports_a_witness_that_cannot_write_its_record";
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let pair = Pair::with("", TOPIC);
+    let disk = Disk::mount(pair.database("witness").parent().expect("a directory").to_owned());
+    let (_pair, witness, backup, primary) = pair.begin();
+    ["member.0", "member.1"].iter().for_each(|file| disk.release(file));
+    disk.fill();
+    // The witness has to record that the Backup is out.
+    drop(backup);
+    assert!(eventually(|| witness.said().contains("cannot be written")), "{}", witness.said());
+    assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 1), "{}", primary.said());
+    let overview = primary.call(System::Monitor, "GET", "/api/v1/overview", None).unwrap().expect_status(200).text();
+    assert!(overview.contains("the witness cannot write its record of votes"), "{overview}");
+    assert!(primary.said().contains("cannot write its record of votes"), "{}", primary.said());
+    disk.make_room();
+    assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 0), "{}", primary.said());
+    assert!(primary.said().contains("writes its record of votes again"), "{}", primary.said());
 }

@@ -101,7 +101,7 @@ frames! {
         }
         /// The sender lives.
         25 => Heartbeat {
-            /// Grows while its shards make progress.
+            /// Grows while the sender can write its record: a node that cannot votes for no node.
             progress: u64,
         }
         /// The stream is over: its number will not be used again.

@@ -45,8 +45,8 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
         ),
         (
             "bodkin_pair_record_failed",
-            "1 while this node's record of its votes cannot be written, so that it votes for no node.",
-            troubles.count(|trouble| *trouble == Trouble::Record),
+            "Nodes of the pair, this one among them, that cannot write their record of votes, so that they vote for no node.",
+            troubles.count(|trouble| matches!(trouble, Trouble::Record | Trouble::RecordOf(_))),
         ),
         (
             "bodkin_pair_follow_failed",

@@ -233,7 +233,8 @@ impl PairThread {
     }
 
     fn beat(&mut self, now: Instant) {
-        self.beats += 1;
+        // A node that cannot write its record sends the same progress again: a witness has no status and no metrics of its own.
+        self.beats += u64::from(!self.leadership.troubles().has(Trouble::Record));
         for node in self.links.refuse_again(now) {
             if Some(node) == self.partner() {
                 self.tell_keeper(KeeperMessage::LeaderRefused);
@@ -457,8 +458,9 @@ impl PairThread {
             }
             (None, _) => return Err("a greeting was expected first".into()),
             (Some(from), LinkFrame::Ballot(ballot)) => self.step(Input::Received { from, ballot }),
-            (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, .. })) => {
+            (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, progress })) => {
                 self.step(Input::Heard(from));
+                self.progressed(from, progress);
                 if Some(from) == self.partner() {
                     self.partner_epoch = Some(epoch);
                 }
@@ -503,6 +505,7 @@ impl PairThread {
             tracing::info!(?node, "a node of the pair is not connected any more");
         }
         self.tell_reached();
+        self.forget_progress(node);
         if Some(node) != self.partner() {
             return;
         }

@@ -22,6 +22,8 @@ pub enum Trouble {
     LeaseRefused(Node),
     /// This node's record cannot be written.
     Record,
+    /// That node's record cannot be written.
+    RecordOf(Node),
     /// This node cannot keep what the leader sends.
     Follow,
 }

@@ -102,7 +102,10 @@ fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
             "bodkin_pair_lease_refused",
             "a node of the pair refuses this node's lease: nobody takes over when the leader fails; give all nodes the same [platform]",
         ),
-        ("bodkin_pair_record_failed", "this node's record of its votes cannot be written, and it votes for no node: make room on its disk"),
+        (
+            "bodkin_pair_record_failed",
+            "a node of the pair cannot write its record of votes, and votes for no node: the log says which; make room on its disk",
+        ),
         (
             "bodkin_pair_follow_failed",
             "this standby cannot keep what the leader sends, and does not take over: its log says why; make room if its disk is full",

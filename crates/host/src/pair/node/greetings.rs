@@ -1,4 +1,4 @@
-//! Greetings: who is taken for a node of the pair, who is refused, and what differs between the nodes.
+//! Greetings: who is taken for a node of the pair, who is refused, what differs between the nodes, and which of them can vote.
 //!
 //! The member decides which process counts as a node. This module carries its decisions to the connections, the log, and
 //! `status` of all nodes.
@@ -31,6 +31,8 @@ pub(super) struct Notices {
     told_at: [Option<Instant>; 3],
     /// When each node last refused this process, which then connects again and again.
     rejected_at: [Option<Instant>; 3],
+    /// What each node's last heartbeat has shown, on its present connection.
+    progress: [Option<u64>; 3],
 }
 
 impl PairThread {
@@ -100,6 +102,32 @@ impl PairThread {
                 troubles.clear(Trouble::LeaseRefused(node));
             }
         }
+    }
+
+    /// Takes the progress of a heartbeat. A node whose progress stalls cannot write its record, and votes for no node.
+    pub(super) fn progressed(&mut self, node: Node, progress: u64) {
+        // The first heartbeat of a connection says nothing.
+        let Some(before) = self.notices.progress[node as usize].replace(progress) else { return };
+        let troubles = self.leadership.troubles();
+        if before != progress {
+            if troubles.clear(Trouble::RecordOf(node)) {
+                tracing::info!(?node, "a node of the pair writes its record of votes again");
+            }
+        } else if !troubles.has(Trouble::RecordOf(node)) {
+            let text = format!(
+                "{} cannot write its record of votes, and votes for no node: make room on its disk; its log has the error",
+                name(node)
+            );
+            troubles.set(Trouble::RecordOf(node), text, None);
+            if let Some(times) = self.seldom.due(&format!("record {node:?}")) {
+                tracing::error!(?node, times, "a node of the pair cannot write its record of votes: it votes for no node");
+            }
+        }
+    }
+
+    /// Forgets the progress of a node whose connection has ended. That it cannot write its record is reported until its heartbeats show otherwise.
+    pub(super) fn forget_progress(&mut self, node: Node) {
+        self.notices.progress[node as usize] = None;
     }
 
     /// Refuses a process that greets, and reports it.
