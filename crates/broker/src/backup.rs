@@ -38,6 +38,9 @@ pub enum BackupError {
     /// A number that is in use.
     #[error("stream number {0} is in use: join anew")]
     NumberInUse(u32),
+    /// A stream that has a number already.
+    #[error("stream number {0} is for a stream that has another number: join anew")]
+    SecondNumber(u32),
     /// A topic that the control operations have not made, or made without a specification.
     #[error("the replicated stream's topic has no specification here: join anew")]
     Topic,
@@ -134,6 +137,10 @@ impl Backup {
         let topic = self.topics.at(topic_id);
         let capacity = topic.terms.as_ref().ok_or(BackupError::Topic)?.backlog_max.get();
         let identity = StreamIdentity { topic: topic_id, publisher, incarnation };
+        // Every open stream has been opened on this connection.
+        if self.streams.find(&identity).is_some() {
+            return Err(BackupError::SecondNumber(number.0));
+        }
         let index = self.streams.open(identity, capacity).index;
         self.by_number.insert(number.0, index);
         Ok(())
@@ -226,11 +233,9 @@ impl Backup {
     }
 
     fn receive(&mut self, position: Position) -> Result<(), BackupError> {
-        let expected = self.received + 1;
-        if position.0 != expected {
-            return Err(BackupError::Position { expected, found: position.0 });
-        }
-        self.received = expected;
+        let refused = BackupError::Position { expected: self.received.saturating_add(1), found: position.0 };
+        // No position follows the last one that there is.
+        self.received = self.received.checked_add(1).filter(|next| *next == position.0).ok_or(refused)?;
         Ok(())
     }
 

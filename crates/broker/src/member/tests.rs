@@ -1,5 +1,6 @@
 //! One member at a time: each rule by name.
 
+mod hostile;
 mod peers;
 
 use std::time::Duration;

@@ -3,6 +3,7 @@
 mod best_effort;
 mod cover;
 mod dispatch;
+mod hostile;
 mod last;
 mod leadership;
 mod pair;
