@@ -49,6 +49,7 @@ pub use self::{
     identity::topics_digest,
     keeper::Ticket,
     leadership::Leadership,
+    link::Fault,
     links::PROTOCOL,
     news::{News, Preparation, Promoted, RequiredSubscriber},
     node::{HandOverError, HandedOver},

@@ -56,7 +56,8 @@ pub struct SeldomOf {
 }
 
 impl SeldomOf {
-    /// How often this thing has happened since it was last told, this time included; `None` if that is not to be told yet.
+    /// How often this thing has happened since it was last told, this time included; `None` if that is not to be told yet. Nothing of its name is another
+    /// side's to choose: one that chooses something else each time is told each time.
     pub fn due(&self, thing: &str) -> Option<u64> {
         // Every change leaves the map whole wherever it is interrupted.
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,7 +26,7 @@ use mio::{Events, Interest, Poll, Token};
 use self::saved::Saved;
 use super::{
     Follows, Leadership, Message, News, Preparation, Promoted, Trouble, boot_time,
-    link::{Left, Link},
+    link::{Fault, Left, Link},
     utc_ahead_ns,
 };
 use crate::{
@@ -292,7 +292,7 @@ impl Work {
     }
 
     /// Ends the session; what is kept stays what it is.
-    fn close(&mut self, why: &str) {
+    fn close(&mut self, why: &'static str) {
         if self.link.is_some()
             && let Some(times) = self.seldom.due(why)
         {
@@ -321,7 +321,7 @@ impl Work {
         let taken = link.take_frames(|frame| self.take(frame));
         self.link = Some(link);
         match taken {
-            Err(why) => self.refuse(&why),
+            Err(fault) => self.refuse(&fault),
             Ok(true) => self.waits = true,
             Ok(false) if left == Left::End => self.close("the leader has closed it"),
             Ok(false) => (self.waits, self.is_unread) = (false, left == Left::More),
@@ -329,9 +329,9 @@ impl Work {
     }
 
     /// Closes a connection whose frames cannot be kept: the leader begins anew.
-    fn refuse(&mut self, why: &str) {
-        if let Some(times) = self.seldom.due(why) {
-            tracing::error!(why, times, "this standby cannot keep what the leader sends, and begins anew");
+    fn refuse(&mut self, why: &Fault) {
+        if let Some(times) = self.seldom.due(why.kind) {
+            tracing::error!(why = why.to_string(), times, "this standby cannot keep what the leader sends, and begins anew");
         }
         let text = format!(
             "this standby cannot keep what the leader sends, and does not take over: {why}. Make room if its disk is full, else look at its log"
@@ -362,7 +362,7 @@ impl Work {
             Report::Failed { session, why } if session == self.session => {
                 // The replicas stay valid, and this node may lead with them: only the change is missing, and it was not acknowledged.
                 self.needs_copy = true;
-                self.refuse(&why);
+                self.refuse(&Fault::new("a change cannot be repeated", why));
             }
             // Of a copy that was replaced by another.
             Report::Copied { .. } | Report::Repeated { .. } | Report::Failed { .. } => {}
@@ -378,7 +378,10 @@ impl Work {
                 self.saved.recorded(position);
                 self.backup.saved(self.saved.through());
             }
-            Err(why) => self.refuse(&format!("events of a durable event type are not on the disk here: {why}")),
+            Err(why) => {
+                let detail = format_args!("events of a durable event type are not on the disk here: {why}");
+                self.refuse(&Fault::new("records are not on the disk", detail));
+            }
         }
     }
 

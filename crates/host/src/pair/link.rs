@@ -1,11 +1,11 @@
 //! One connection to another node: bytes in, frames out, and the other way round.
 
-use std::io;
+use std::{fmt, io};
 
 use bodkin_broker::{
     Instant, Node,
     member::Peer,
-    wire::{LINK_FRAME_BYTES_MAX, LinkFrame, link_frame},
+    wire::{LINK_FRAME_BYTES_MAX, LinkFrame, WireError, link_frame},
 };
 use mio::{event::Event as Readiness, net::TcpStream};
 use rustls::Connection;
@@ -59,8 +59,8 @@ pub struct Link {
     written: usize,
 }
 
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link").field("peer", &self.peer).field("dialled", &self.dialled).finish_non_exhaustive()
     }
 }
@@ -85,6 +85,39 @@ pub enum Taken {
     Last,
     /// It has to wait, and what is behind it too.
     Later,
+}
+
+/// Why a connection has to be closed.
+#[derive(Debug)]
+pub struct Fault {
+    /// The kind of reason, of which there are few: a peer that sends something else each time must not fill the log.
+    pub kind: &'static str,
+    detail: String,
+}
+
+impl Fault {
+    /// A reason of this kind. The peer may have chosen words of the detail.
+    pub fn new(kind: &'static str, detail: impl fmt::Display) -> Self {
+        Self { kind, detail: detail.to_string() }
+    }
+}
+
+impl From<&'static str> for Fault {
+    fn from(kind: &'static str) -> Self {
+        Self::new(kind, kind)
+    }
+}
+
+impl From<WireError> for Fault {
+    fn from(error: WireError) -> Self {
+        Self::new("a frame cannot be read", error)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
 }
 
 impl Link {
@@ -167,7 +200,7 @@ impl Link {
     }
 
     /// Takes the frames that were read, as [`take_frames`] does.
-    pub fn take_frames(&mut self, take: impl FnMut(LinkFrame<'_>) -> Result<Taken, String>) -> Result<bool, String> {
+    pub fn take_frames(&mut self, take: impl FnMut(LinkFrame<'_>) -> Result<Taken, Fault>) -> Result<bool, Fault> {
         take_frames(&mut self.received, take)
     }
 
@@ -231,11 +264,11 @@ impl Link {
 
 /// Takes the whole frames of what was received, in their order, until one has to wait; true if one has. An error is the reason why the connection
 /// has to be closed.
-pub fn take_frames(received: &mut Vec<u8>, mut take: impl FnMut(LinkFrame<'_>) -> Result<Taken, String>) -> Result<bool, String> {
+pub fn take_frames(received: &mut Vec<u8>, mut take: impl FnMut(LinkFrame<'_>) -> Result<Taken, Fault>) -> Result<bool, Fault> {
     let mut taken = 0;
     let waits = loop {
-        let Some((bytes, rest)) = link_frame(&received[taken..]).map_err(|error| error.to_string())? else { break false };
-        let frame = LinkFrame::decode(bytes).map_err(|error| error.to_string())?;
+        let Some((bytes, rest)) = link_frame(&received[taken..])? else { break false };
+        let frame = LinkFrame::decode(bytes)?;
         let behind = received.len() - rest.len();
         match take(frame)? {
             Taken::Done => taken = behind,

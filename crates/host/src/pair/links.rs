@@ -24,7 +24,7 @@ mod arrivals;
 use self::arrivals::Arrivals;
 use super::{
     identity::PairTerms,
-    link::{Left, Link, OUT_BYTES_MAX, Purpose},
+    link::{Fault, Left, Link, OUT_BYTES_MAX, Purpose},
     trust::SharedTrust,
 };
 use crate::seldom::SeldomOf;
@@ -57,6 +57,11 @@ const DIAL_PART: u32 = 5;
 /// When a connection on which nothing comes is dead.
 pub fn silence(lease: Duration) -> Duration {
     (lease * SILENCE_LEASES).max(SILENCE_MIN)
+}
+
+/// The host of an address: what is sent from it is reported as one, whatever its ports are.
+pub fn host(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
 /// What this node says of itself.
@@ -302,23 +307,28 @@ impl Links {
 
     /// Who is at the other end: nodes it connects to have to be who they should be, others to be in front of this one, and in secure mode each has to have
     /// shown its own certificate. The reason, if not.
-    pub fn greet(&mut self, slot: usize, peer: Peer, protocol: u16, protocol_min: u16) -> Result<(), String> {
+    pub fn greet(&mut self, slot: usize, peer: Peer, protocol: u16, protocol_min: u16) -> Result<(), Fault> {
         let node = peer.node;
         let link = &mut self.links[slot];
         let is_welcome = link.dialled.map_or(node < self.own.node, |(dialled, _)| dialled == node);
         if !is_welcome {
-            return Err(format!("it says that it is {node:?}, which is not expected there"));
+            return Err(Fault::new(
+                "another node is expected there",
+                format_args!("it says that it is {node:?}, which is not expected there"),
+            ));
         }
         let own = self.own.protocol;
         let spoken = protocol.min(own);
         if spoken < protocol_min.max(PROTOCOL_MIN) {
-            return Err(format!(
+            let detail = format_args!(
                 "it speaks protocols {protocol_min} to {protocol}, and this node {PROTOCOL_MIN} to {own}: install the same version of bodkin \
                  on all nodes of the pair"
-            ));
+            );
+            return Err(Fault::new("another protocol is spoken there", detail));
         }
         if let (Some(trust), Some(session)) = (&self.own.trust, link.session()) {
-            link.proof = Some(trust.load().prove(node, session)?);
+            let proven = trust.load().prove(node, session);
+            link.proof = Some(proven.map_err(|why| Fault::new("its certificate is not the node's", why))?);
         }
         (link.protocol, link.claims) = (spoken, Some(peer));
         Ok(())
@@ -400,7 +410,7 @@ impl Links {
         match error.downcast::<Refusal>() {
             Ok(refusal) => {
                 let (certificate, reason) = (refusal.name().unwrap_or("none"), refusal.to_string());
-                if let Some(times) = self.refused.due(&format!("{certificate} {reason}")) {
+                if let Some(times) = self.refused.due(&format!("{} {}", host(&address), refusal.kind())) {
                     tracing::warn!(address, certificate, reason, times, "a connection of the pair was refused in TLS");
                 }
             }

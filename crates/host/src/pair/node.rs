@@ -8,6 +8,7 @@ mod hand_over;
 
 use std::{
     collections::VecDeque,
+    fmt::{self, Write},
     fs, io,
     net::SocketAddr,
     path::Path,
@@ -35,7 +36,7 @@ use super::{
     boot_time,
     identity::PairTerms,
     keeper::{Keeper, KeeperMessage},
-    link::{Left, Taken, take_frames},
+    link::{Fault, Left, Taken, take_frames},
     links::{self, CLOCKS_SINCE, Introduction, Links, OwnName},
     record::{self, RecordFiles},
     troubles::{Trouble, name},
@@ -54,6 +55,9 @@ pub const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 /// Readiness events taken in one turn.
 const TURN_EVENTS_MAX: usize = 64;
+
+/// The kind of a frame that is none of its connection's, or comes out of turn.
+pub(super) const MISPLACED: &str = "a frame is out of place";
 
 /// What the local cloud of this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -425,8 +429,8 @@ impl PairThread {
         let Some(left) = self.links.read(slot, boot_time()) else { return };
         let mut received = std::mem::take(self.links.received(slot));
         let taken = take_frames(&mut received, |frame| self.take(slot, frame));
-        if let Err(why) = taken {
-            self.closed_for(slot, &why);
+        if let Err(fault) = taken {
+            self.closed_for(slot, &fault);
             return self.close(slot);
         }
         if !self.links.is_open(slot) {
@@ -442,7 +446,7 @@ impl PairThread {
     }
 
     /// Takes one frame; an error is the reason why the connection has to be closed.
-    fn take(&mut self, slot: usize, frame: LinkFrame<'_>) -> Result<Taken, String> {
+    fn take(&mut self, slot: usize, frame: LinkFrame<'_>) -> Result<Taken, Fault> {
         match (self.links.peer(slot), frame) {
             (None, LinkFrame::Replication(frame @ Replication::Greeting { .. })) if self.links.claims(slot).is_none() => {
                 return Ok(self.greeted(slot, &frame));
@@ -476,7 +480,9 @@ impl PairThread {
                 self.partner_clock.answered(sent_utc_ns, received_utc_ns, replied_utc_ns);
                 self.leadership.clock_differs(self.partner_clock.difference_ns());
             }
-            (Some(_), LinkFrame::Replication(frame)) => return Err(format!("{} does not belong on this connection", kind(&frame))),
+            (Some(_), LinkFrame::Replication(frame)) => {
+                return Err(Fault::new(MISPLACED, format_args!("{} does not belong on this connection", kind(&frame))));
+            }
         }
         Ok(Taken::Done)
     }
@@ -527,10 +533,22 @@ fn remove_copies(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A frame's name, for people.
+/// A frame's name, for people. Its fields, of up to a megabyte, are not written out.
 pub fn kind(frame: &Replication<'_>) -> String {
-    let text = format!("{frame:?}");
-    text.split([' ', '{']).next().unwrap_or_default().to_owned()
+    struct FirstWord(String);
+
+    impl Write for FirstWord {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let end = text.find([' ', '{']);
+            self.0.push_str(&text[..end.unwrap_or(text.len())]);
+            if end.is_some() { Err(fmt::Error) } else { Ok(()) }
+        }
+    }
+
+    let mut name = FirstWord(String::new());
+    // It ends behind the first word.
+    let _ = write!(name, "{frame:?}");
+    name.0
 }
 
 /// What the other nodes have to have alike.
@@ -544,4 +562,17 @@ fn new_pair() -> io::Result<PairId> {
     let mut bytes = [0; 8];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("the system has no random numbers"))?;
     Ok(PairId(u64::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use bodkin_broker::wire::Position;
+
+    use super::*;
+
+    #[test]
+    fn kind_of_a_frame_is_its_name_alone() {
+        let frame = Replication::Control { epoch: Epoch(1), position: Position(2), operation: b"INSERT" };
+        assert_eq!(kind(&frame), "Control");
+    }
 }

@@ -15,7 +15,6 @@ mod terms;
 mod tests;
 
 use std::{
-    borrow::Cow,
     collections::VecDeque,
     fs::File,
     io::{self, ErrorKind},
@@ -35,8 +34,9 @@ use self::{answers::Commit, change_queue::ChangeQueue, lack::Lack, records::Part
 pub use self::{lack::Piece, terms::PairTerms};
 use super::{
     COPY_FILE, PairHandle,
-    link::{Left, Link, OUT_BYTES_MAX, Taken},
+    link::{Fault, Left, Link, OUT_BYTES_MAX, Taken},
     links::{ASKED_SINCE, GRAPHS_SINCE, TAIL_SINCE},
+    node::{MISPLACED, kind},
 };
 use crate::seldom::SeldomOf;
 
@@ -94,7 +94,7 @@ pub enum SessionEnd {
     /// The Backup has stopped or has connected again, or this node begins another epoch.
     Ordinary(&'static str),
     /// Something is wrong with this node, with the Backup, or between them.
-    Fault(Cow<'static, str>),
+    Fault(Fault),
 }
 
 impl From<&'static str> for SessionEnd {
@@ -103,9 +103,9 @@ impl From<&'static str> for SessionEnd {
     }
 }
 
-impl From<String> for SessionEnd {
-    fn from(why: String) -> Self {
-        Self::Fault(why.into())
+impl From<Fault> for SessionEnd {
+    fn from(why: Fault) -> Self {
+        Self::Fault(why)
     }
 }
 
@@ -114,7 +114,7 @@ impl From<io::Error> for SessionEnd {
         match error.kind() {
             // A process that ends with unread bytes leaves these.
             ErrorKind::BrokenPipe | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset => Self::Ordinary("the connection broke"),
-            _ => error.to_string().into(),
+            _ => Fault::new("the connection failed", error).into(),
         }
     }
 }
@@ -298,7 +298,8 @@ impl Primary {
                     self.seldom.due(why).into_iter().for_each(|times| tracing::info!(why, times, "the replica channel has ended"));
                 }
                 SessionEnd::Fault(why) => {
-                    self.seldom.due(&why).into_iter().for_each(|times| tracing::warn!(%why, times, "the replica channel has ended"));
+                    let due = self.seldom.due(why.kind);
+                    due.into_iter().for_each(|times| tracing::warn!(why = why.to_string(), times, "the replica channel has ended"));
                 }
             }
             self.pair.channel_ended(self.serial);
@@ -438,7 +439,11 @@ impl Primary {
                 let id = EventId { publisher, incarnation, topic, sequence };
                 parting.name(RecordName { time_ns: time_utc_ns, id }).map(|()| Taken::Done)
             }
-            LinkFrame::Replication(other) => Err(format!("{other:?} is not what a Backup says on its channel in epoch {own}")),
+            LinkFrame::Replication(other) => {
+                let (kind, epoch) = (kind(&other), other.epoch());
+                let detail = format_args!("{kind} of epoch {epoch} is not what a Backup says on its channel in epoch {own}");
+                Err(Fault::new(MISPLACED, detail))
+            }
             LinkFrame::Ballot(_) => Err("a ballot has come on the replica channel".into()),
         })?;
         if left == Left::End && last.is_none() {

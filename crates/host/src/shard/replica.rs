@@ -16,7 +16,7 @@ use mio::{Interest, Token, event::Event as Readiness};
 
 use super::{Shard, Waiting, failover::Failover, not_taken::NotTaken, zmtp::Turn};
 use crate::pair::{
-    News, Promoted, RequiredSubscriber, boot_time,
+    Fault, News, Promoted, RequiredSubscriber, boot_time,
     primary::{NOT_KNOWN, Primary, SessionEnd, TooFar},
 };
 use crate::topics::RealTimeTopic;
@@ -287,7 +287,7 @@ impl Shard {
             };
             if let Some(position) = last {
                 if let Err(error) = self.broker.acknowledged(position, &mut self.outputs) {
-                    return self.lose_backup(error.to_string());
+                    return self.lose_backup(Fault::new("it acknowledges what was not sent", error));
                 }
                 if let Some(round_trip_ns) = primary.acknowledged(position, self.broker.position(), now) {
                     self.context.stalls.backup_has_answered(round_trip_ns);

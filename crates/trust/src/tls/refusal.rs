@@ -1,6 +1,6 @@
 //! Why a handshake has failed, and whose certificate was the reason.
 
-use std::{cell::Cell, error::Error, fmt, sync::Arc};
+use std::{cell::Cell, error::Error, fmt, mem, sync::Arc};
 
 use rustls::{AlertDescription, CertificateError, Connection, InvalidMessage, IoState, OtherError, pki_types::CertificateDer};
 
@@ -61,6 +61,15 @@ impl Refusal {
     /// The name in the certificate that was shown.
     pub fn name(&self) -> Option<&str> {
         self.certificate.as_ref().map(|certificate| certificate.told_name())
+    }
+
+    /// Which kind of reason it is, whatever names the peer has put into its certificate: for logs that tell each kind once in a while.
+    pub fn kind(&self) -> String {
+        let kind = mem::discriminant(&self.error);
+        match &self.error {
+            rustls::Error::InvalidCertificate(error) => format!("{kind:?} {:?}", mem::discriminant(error)),
+            _ => format!("{kind:?}"),
+        }
     }
 
     fn of_certificate(&self, f: &mut fmt::Formatter<'_>, error: &CertificateError) -> fmt::Result {

@@ -1,6 +1,11 @@
 //! Two processes of one node of a pair: the second one is refused, and all nodes say so. Settings that differ are reported.
 
-use std::{fs, net::TcpStream, thread, time::Duration};
+use std::{
+    fs,
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
 
 use nix::sys::signal::Signal;
 
@@ -23,6 +28,13 @@ fn leads_undisturbed(leader: &Node, other: &Node) {
     }
     assert_eq!(leader.gauge("bodkin_pair_epoch"), epoch, "the second process disturbs the first one");
     assert_eq!(leader.gauge("bodkin_pair_unreached"), 0);
+}
+
+/// Holds that a node logs this, so many times a minute at most.
+pub fn logs(node: &Node, begun: Instant, line: &str, per_minute: usize) {
+    assert!(eventually(|| node.said().contains(line)), "{line}: {}", node.said());
+    let minutes = 1 + begun.elapsed().as_secs() as usize / 60;
+    assert!(node.said().matches(line).count() <= per_minute * minutes, "{line}: {}", node.said());
 }
 
 fn second_primary_is_refused(pair: Pair, clones: bool) {
@@ -199,6 +211,33 @@ fn hostile_bytes_end_no_node() {
     }
     outlives_hostile_bytes(witness, &backup, &primary);
     drop(pair);
+}
+
+#[test]
+fn garbage_of_a_stranger_is_logged_once_a_minute() {
+    use std::io::{Read, Write};
+    let (pair, witness, backup, primary) = Pair::protected();
+    let begun = Instant::now();
+    let frame = |bytes: &[u8]| [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat();
+    for address in [witness.pair_address(), pair.peer().parse().expect("an address")] {
+        for varied in 0..30_u8 {
+            let epoch = (1_000 + u64::from(varied)).to_be_bytes();
+            let greeting = [&[1, 16][..], &epoch, &[0, 50 + varied, 0, 50], &[1, 2], &[0xff; 8]].concat();
+            let rejected = [&[1, 39][..], &epoch, &[4, 0, 1, b'a' + varied % 26]].concat();
+            for bytes in [vec![varied; 64], frame(&[1, 100 + varied]), frame(&[100 + varied, 1]), frame(&greeting), frame(&rejected)] {
+                let mut socket = TcpStream::connect(address).expect("it listens");
+                // It may close in the middle.
+                let _ = socket.write_all(&bytes).and_then(|()| socket.shutdown(std::net::Shutdown::Write));
+                let _ = socket.read_to_end(&mut Vec::new());
+            }
+        }
+    }
+    for node in [&witness, &backup] {
+        // One for each of its kinds: no frame, another protocol, a refusal.
+        logs(node, begun, "a connection of the pair was closed", 3);
+        logs(node, begun, "who is no member of the pair has shown a higher epoch", 1);
+    }
+    outlives_hostile_bytes(witness, &backup, &primary);
 }
 
 /// Holds that nobody minds what came.

@@ -1,6 +1,12 @@
 //! A reliable pair in secure mode: its nodes know each other by their certificates, and clients go on with theirs at the node that leads next.
 
-use std::{io, net::TcpStream, path::Path, sync::Arc};
+use std::{
+    io::{self, Read, Write},
+    net::TcpStream,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bodkin_arrowhead::{common_name::SystemCommonName, name::SystemName};
 use bodkin_client::realtime::{Brokers, ClientSecurity};
@@ -10,11 +16,13 @@ use bodkin_trust::{
     tls::{self, LinkTls, PeerCheck},
 };
 use nix::sys::signal::Signal;
-use rustls::{ClientConnection, StreamOwned, pki_types::ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, SignatureScheme, StreamOwned, client::ResolvesClientCert, pki_types::ServerName, sign::CertifiedKey,
+};
 use serde_json::{Value, json};
 
 use super::clients::{Clients, TOPIC};
-use super::duplicates::{hostile_frames, outlives_hostile_bytes};
+use super::duplicates::{hostile_frames, logs, outlives_hostile_bytes};
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::{number, service, system};
 use crate::support::cloud::{System, system_of};
@@ -102,9 +110,11 @@ fn clients_with_certificates_tokens_and_curve_keys_go_on_at_the_backup() {
 
 /// Speaks TLS to a node's port for the others as somebody.
 fn say(node: &Node, identity: &Identity, bytes: &[u8]) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
-    use std::io::Write;
+    say_by(node, LinkTls::new(identity, &[anchor()], PeerCheck::default()).expect("a configuration").client, bytes)
+}
+
+fn say_by(node: &Node, config: Arc<ClientConfig>, bytes: &[u8]) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let stream = TcpStream::connect(node.pair_address())?;
-    let config = LinkTls::new(identity, &[anchor()], PeerCheck::default()).expect("a configuration").client;
     let session = ClientConnection::new(config, ServerName::from(node.pair_address().ip())).map_err(io::Error::other)?;
     let mut stream = StreamOwned::new(session, stream);
     stream.write_all(bytes)?;
@@ -114,7 +124,7 @@ fn say(node: &Node, identity: &Identity, bytes: &[u8]) -> io::Result<StreamOwned
 /// The same; gives how that ends.
 fn knock(node: &Node, identity: &Identity, greeting: &[u8]) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
-    io::Read::read_to_end(&mut say(node, identity, greeting)?, &mut read)?;
+    say(node, identity, greeting)?.read_to_end(&mut read)?;
     Ok(read)
 }
 
@@ -160,9 +170,55 @@ fn whoever_is_not_the_node_that_it_says_is_refused_and_told() {
     }
     // Without TLS nobody is heard.
     let mut plain = TcpStream::connect(backup.pair_address()).expect("a connection");
-    io::Write::write_all(&mut plain, &greeting(1)).expect("it is sent");
+    plain.write_all(&greeting(1)).expect("it is sent");
     assert!(eventually(|| backup.said().contains("it does not speak TLS")), "{}", backup.said());
     assert_eq!((primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_protected")), (1, 1));
+}
+
+/// Shows no certificate.
+#[derive(Debug)]
+struct NoCertificate;
+
+impl ResolvesClientCert for NoCertificate {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn strangers_are_refused_and_logged_once_a_minute() {
+    let (_pair, witness, backup, primary) = Pair::secure("").begin();
+    let begun = Instant::now();
+    let foreign = other_authority("elsewhere.aitia.arrowhead.eu");
+    let identity = |name: usize| issue(&foreign, &format!("bodkin-{name}.elsewhere.aitia.arrowhead.eu"), &[], tls::now(), DAY);
+    let own = issue(&authority(), &format!("bodkin-primary.{CLOUD}"), &[], tls::now(), DAY);
+    let mut config = ClientConfig::clone(&LinkTls::new(&own, &[anchor()], PeerCheck::default()).expect("a configuration").client);
+    config.client_auth_cert_resolver = Arc::new(NoCertificate);
+    let config = Arc::new(config);
+    // How each connection ends is the other side's to say.
+    let end =
+        |ended: io::Result<StreamOwned<ClientConnection, TcpStream>>| _ = ended.and_then(|mut stream| stream.read_to_end(&mut Vec::new()));
+    for node in [&witness, &backup] {
+        for attempt in 0..10 {
+            end(say_by(node, config.clone(), b"without a certificate"));
+            end(say(node, &identity(attempt), b"with another cloud's"));
+            let mut plain = TcpStream::connect(node.pair_address()).expect("it listens");
+            let _ =
+                plain.write_all(format!("GET /{attempt} HTTP/1.1\r\n\r\n").as_bytes()).and_then(|()| plain.read_to_end(&mut Vec::new()));
+        }
+        for reason in ["it has shown no certificate", "leads to no authority", "it does not speak TLS"] {
+            logs(node, begun, reason, 1);
+        }
+        logs(node, begun, "a connection of the pair was refused in TLS", 3);
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!([&primary, &backup].map(|node| node.gauge("bodkin_pair_unreached")), [0, 0], "{}", primary.said());
+    assert_eq!((primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_protected")), (1, 1));
+    assert_eq!(witness.stop(), Some(0), "it runs until it is stopped");
 }
 
 /// Writes the list of what is revoked where a node reads it.

@@ -15,7 +15,12 @@ use bodkin_store::{
 use super::{Copy, Ticket, Work, saved::Saved};
 use crate::{
     inbox,
-    pair::{News, Preparation, RequiredSubscriber, link::Taken, local_of_utc_ns, node::kind},
+    pair::{
+        News, Preparation, RequiredSubscriber,
+        link::{Fault, Taken},
+        local_of_utc_ns,
+        node::{MISPLACED, kind},
+    },
     shard::Kept,
 };
 
@@ -26,21 +31,22 @@ const NOBODY: &str = "there is no local cloud here that follows";
 
 impl Work {
     /// Takes a frame of the leader's; an error is the reason why the connection has to be closed.
-    pub(super) fn take(&mut self, frame: LinkFrame<'_>) -> Result<Taken, String> {
+    pub(super) fn take(&mut self, frame: LinkFrame<'_>) -> Result<Taken, Fault> {
         let LinkFrame::Replication(frame) = frame else { return Err("a ballot has come on the replica channel".into()) };
         let protocol = self.protocol;
         if frame.since_protocol() > protocol {
-            return Err(format!("{} has come, which protocol {protocol} does not have", kind(&frame)));
+            return Err(Fault::new(MISPLACED, format_args!("{} has come, which protocol {protocol} does not have", kind(&frame))));
         }
         if frame.epoch() != self.epoch {
-            return Err(format!("a frame of epoch {} has come on the replica channel of epoch {}", frame.epoch(), self.epoch));
+            let detail = format_args!("a frame of epoch {} has come on the replica channel of epoch {}", frame.epoch(), self.epoch);
+            return Err(Fault::new("a frame is of another epoch", detail));
         }
         match (self.copy, &frame) {
             (Copy::Saving, _) => return Ok(Taken::Later),
             (Copy::Missing, Replication::SnapshotBegin { .. } | Replication::Numbered { .. } | Replication::Tail { .. })
             | (Copy::Coming(_), Replication::SnapshotPart { .. })
             | (Copy::Saved, _) => {}
-            (Copy::Missing, _) => return Err(format!("{} came without a copy in front of it", kind(&frame))),
+            (Copy::Missing, _) => return Err(Fault::new(MISPLACED, format_args!("{} came without a copy in front of it", kind(&frame)))),
             (Copy::Coming(position), _) => {
                 self.copy = Copy::Saving;
                 let followed = self.number.map(|number| Followed { epoch: self.epoch.0, number });
@@ -53,8 +59,8 @@ impl Work {
         taken
     }
 
-    fn replicated(&mut self, frame: Replication<'_>) -> Result<Taken, String> {
-        let told = |error: BackupError| error.to_string();
+    fn replicated(&mut self, frame: Replication<'_>) -> Result<Taken, Fault> {
+        let told = |error: BackupError| Fault::new("the Backup refuses a frame", error);
         match frame {
             Replication::SnapshotBegin { position, .. } => {
                 let session = self.begin_session(position);
@@ -76,7 +82,7 @@ impl Work {
                 self.backup.control(position).map_err(told)?;
                 let followed = self.next_number();
                 if batch::is_batch(operation) {
-                    self.saved.records(position, operation.len())?;
+                    self.saved.records(position, operation.len()).map_err(|why| Fault::new("records wait for the disk", why))?;
                     let ticket = Ticket { session: self.session, position };
                     let shard = &self.follows.as_ref().ok_or(NOBODY)?.shard;
                     shard.post(inbox::Message::Pair(News::Records { batch: operation.into(), ticket }));
@@ -94,7 +100,7 @@ impl Work {
                             topic,
                             "the leader keeps events of a topic that is not declared here: are the configurations the same?"
                         );
-                        let Some(follows) = &self.follows else { return Err(NOBODY.to_owned()) };
+                        let Some(follows) = &self.follows else { return Err(NOBODY.into()) };
                         let (undeclared, terms) = follows.topics.undeclared(topic);
                         self.admit(undeclared, terms);
                         self.backup.open_stream(stream, topic, publisher, incarnation).map_err(told)?;
@@ -107,7 +113,7 @@ impl Work {
             Replication::Replica { position, stream, sequence, created_utc_ns, payload, .. } => {
                 let created = local_of_utc_ns(created_utc_ns, self.utc_ahead_ns);
                 if let Some(slot) = self.backup.keep(position, stream, sequence, created).map_err(told)? {
-                    Kept::at(&mut self.kept, slot).fill_from(payload)?;
+                    Kept::at(&mut self.kept, slot).fill_from(payload).map_err(|why| Fault::new("a replica cannot be read", why))?;
                 }
             }
             Replication::Graph { position, graph, checkpoint, .. } => {
@@ -128,13 +134,13 @@ impl Work {
             Replication::NotRequired { topic, subscriber, .. } => {
                 self.preparations.push(Preparation::NotRequired { topic: topic.into(), name: subscriber.into() });
             }
-            other => return Err(format!("{} does not belong on the replica channel", kind(&other))),
+            other => return Err(Fault::new(MISPLACED, format_args!("{} does not belong on the replica channel", kind(&other)))),
         }
         Ok(Taken::Done)
     }
 
     /// Keeps a checkpoint in place of the graph's last one; an empty one means that the graph is removed.
-    fn keep_checkpoint(&mut self, graph: &str, checkpoint: &[u8]) -> Result<(), String> {
+    fn keep_checkpoint(&mut self, graph: &str, checkpoint: &[u8]) -> Result<(), Fault> {
         if checkpoint.is_empty() {
             self.graphs.remove(graph);
         } else if let Some(kept) = self.graphs.get_mut(graph) {
@@ -143,7 +149,7 @@ impl Work {
         } else if self.graphs.len() < GRAPHS_MAX {
             self.graphs.insert(graph.into(), checkpoint.to_vec());
         } else {
-            return Err(format!("checkpoints of more than {GRAPHS_MAX} graphs have come"));
+            return Err(Fault::new("too many graphs", format_args!("checkpoints of more than {GRAPHS_MAX} graphs have come")));
         }
         Ok(())
     }
@@ -159,8 +165,8 @@ impl Work {
         self.session
     }
 
-    fn following(&mut self) -> Result<&mut Following, String> {
-        self.follows.as_mut().map(|follows| &mut follows.following).ok_or_else(|| NOBODY.to_owned())
+    fn following(&mut self) -> Result<&mut Following, Fault> {
+        self.follows.as_mut().map(|follows| &mut follows.following).ok_or_else(|| NOBODY.into())
     }
 
     /// The next operation's number; of a leader that does not tell numbers there is none.
@@ -181,6 +187,6 @@ impl Work {
     }
 }
 
-fn too_fast(error: QueueFull) -> String {
-    error.to_string()
+fn too_fast(error: QueueFull) -> Fault {
+    Fault::new("changes wait for the disk", error)
 }

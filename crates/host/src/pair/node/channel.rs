@@ -8,7 +8,7 @@ use super::{Cloud, PairThread};
 use crate::pair::{
     News, boot_time,
     keeper::KeeperMessage,
-    link::{Purpose, Taken},
+    link::{Fault, Purpose, Taken},
 };
 
 /// Pause between a replica channel and the next one. It doubles for each one in a row that does not last.
@@ -111,7 +111,7 @@ impl PairThread {
         peer: Option<Node>,
         epoch: Epoch,
         greeting: (Peer, u16, u16),
-    ) -> Result<Taken, String> {
+    ) -> Result<Taken, Fault> {
         let is_ours = self.links.dialled(slot) == Some(Purpose::Channel);
         let (greeted, protocol, protocol_min) = greeting;
         if peer.is_some() || Some(greeted.node) != self.partner() {

@@ -14,8 +14,8 @@ use bodkin_broker::{
 use super::{PairThread, Trouble, boot_time, name};
 use crate::pair::{
     identity::PairTerms,
-    link::{Purpose, Taken},
-    links::REDIAL,
+    link::{Fault, Purpose, Taken},
+    links::{REDIAL, host},
 };
 
 /// For how long a refused process is reported after its last attempt.
@@ -45,12 +45,12 @@ impl PairThread {
         self.closed_for(slot, &why);
         // An older node learns from this greeting which protocol is expected; a newer one is sent the reason.
         self.links.introduce(slot, self.introduction());
-        self.reject(slot, RejectReason::Unexpected, &why);
+        self.reject(slot, RejectReason::Unexpected, &why.to_string());
         Taken::Last
     }
 
     /// The second frame of either side: the member decides whether the process is the node.
-    pub(super) fn identified(&mut self, slot: usize, frame: &Replication<'_>) -> Result<Taken, String> {
+    pub(super) fn identified(&mut self, slot: usize, frame: &Replication<'_>) -> Result<Taken, Fault> {
         let (Some(peer), Some((terms, pair))) = (self.links.claims(slot), PairTerms::read(frame)) else {
             return Err("a greeting was expected first".into());
         };
@@ -197,10 +197,10 @@ impl PairThread {
     }
 
     /// Another node refuses this process.
-    pub(super) fn rejected(&mut self, slot: usize, reason: RejectReason, text: &str) -> Result<Taken, String> {
+    pub(super) fn rejected(&mut self, slot: usize, reason: RejectReason, text: &str) -> Result<Taken, Fault> {
         let expected = self.links.expected(slot);
         let text = text.escape_debug().to_string();
-        let Some(by) = expected else { return Err(format!("it refuses this node: {text}")) };
+        let Some(by) = expected else { return Err(Fault::new("it refuses this node", format_args!("it refuses this node: {text}"))) };
         let now = boot_time();
         let repeated = REDIAL * ATTEMPTS;
         let until = match reason {
@@ -231,17 +231,22 @@ impl PairThread {
     }
 
     /// A connection was closed because of what came on it: from strangers as often as they like.
-    pub(super) fn closed_for(&mut self, slot: usize, why: &str) {
+    pub(super) fn closed_for(&mut self, slot: usize, fault: &Fault) {
         let (address, peer) = (self.links.address(slot), self.links.peer(slot));
-        let why = why.escape_debug().to_string();
-        let host = address.rsplit_once(':').map_or(&*address, |(host, _)| host);
-        if let Some(times) = self.seldom.due(&format!("closed {peer:?} {host} {why}")) {
+        if let Some(times) = self.seldom.due(&format!("closed {peer:?} {} {}", host(&address), fault.kind)) {
+            let why = fault.to_string().escape_debug().to_string();
             tracing::warn!(why, ?peer, address, times, "a connection of the pair was closed");
         }
     }
 
     pub(super) fn tell(&mut self, tell: Tell) {
-        let Some(times) = self.seldom.due(&format!("{tell:?}")) else { return };
+        // Epochs are the other side's to choose.
+        let thing = match tell {
+            Tell::StrangerEpoch(_) => "a stranger's epoch".to_owned(),
+            Tell::ForeignEpoch { from, .. } => format!("foreign epoch {from:?}"),
+            other => format!("{other:?}"),
+        };
+        let Some(times) = self.seldom.due(&thing) else { return };
         match tell {
             Tell::NoMajority => tracing::warn!("THERE IS NO WITNESS: if the two nodes cannot reach each other, both may lead"),
             Tell::Forced(epoch) => tracing::warn!(%epoch, "this node leads because an operator wanted it: what was answered may be lost"),

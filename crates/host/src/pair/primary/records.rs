@@ -7,7 +7,7 @@ use bodkin_store::event_log::{self, NAMES_MAX, RecordName};
 
 use super::{COPY_AHEAD_BYTES, Change, Lack, Piece, Primary, Session, TooFar};
 use crate::pair::{
-    link::Link,
+    link::{Fault, Link},
     links::{LOGGED_SINCE, RECORDS_SINCE},
 };
 
@@ -33,13 +33,15 @@ impl Parting {
     }
 
     /// The Backup has named one of its newest records.
-    pub fn name(&mut self, record: RecordName) -> Result<(), String> {
+    pub fn name(&mut self, record: RecordName) -> Result<(), Fault> {
         match self {
             Self::Named(names) if names.len() < NAMES_MAX => {
                 names.insert(record);
                 Ok(())
             }
-            Self::Named(_) => Err(format!("more than {NAMES_MAX} records of its event log are named")),
+            Self::Named(_) => {
+                Err(Fault::new("too many records are named", format_args!("more than {NAMES_MAX} records of its event log are named")))
+            }
             Self::Sought | Self::Known => Err("records of its event log are named where none are asked for".into()),
         }
     }
@@ -126,7 +128,7 @@ impl Primary {
         if serial != self.serial || self.link.is_none() {
             return None;
         }
-        if let Some(times) = self.seldom.due(why) {
+        if let Some(times) = self.seldom.due("the event log is not read") {
             tracing::error!(why, times, "the event log cannot be read, so the Backup does not get what it lacks and does not get in sync");
         }
         Some(self.lose_session("the event log cannot be read"))
