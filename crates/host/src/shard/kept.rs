@@ -59,15 +59,18 @@ impl Kept {
         (self.is_out, self.is_supplied, self.taken_ns) = (false, false, 0);
     }
 
-    /// Keeps what [`Self::payload`] has made on another node; an error says why it cannot be meant.
-    pub fn fill_from(&mut self, payload: &[u8]) -> Result<(), String> {
+    /// Reads what [`Self::payload`] has made on another node; an error says why it cannot be meant.
+    pub fn read(payload: &[u8]) -> Result<Publication<'_>, String> {
         let (facts, json) = payload.split_at_checked(FACTS_BYTES).ok_or("a replica's payload is shorter than its facts")?;
         let integer = |at: usize| u64::from_be_bytes(facts[at..at + 8].try_into().expect("eight bytes"));
         let (source, time) = (SystemId(integer(0).cast_signed()), UtcTime::from_unix_nanos(integer(8)));
         let text = std::str::from_utf8(json).map_err(|_| "a replica's event is no text")?;
-        let publication = Publication::reread(text, source, time).map_err(|error| format!("a replica's event cannot be read: {error}"))?;
-        self.fill(&publication, None);
-        Ok(())
+        Publication::reread(text, source, time).map_err(|error| format!("a replica's event cannot be read: {error}"))
+    }
+
+    /// Keeps what another node keeps.
+    pub fn keep_replica(&mut self, publication: &Publication<'_>) {
+        self.fill(publication, None);
     }
 
     /// Appends what the other node needs to go on with the event.
@@ -106,12 +109,12 @@ mod tests {
         here.fill(&publication, None);
         here.payload(&mut payload);
         assert_eq!(&payload[FACTS_BYTES..], json.as_bytes());
-        there.fill_from(&payload).unwrap();
+        there.keep_replica(&Kept::read(&payload).unwrap());
         let mut again = Vec::new();
         there.payload(&mut again);
         assert_eq!(again, payload);
         for (bytes, told) in [(&payload[..15], "shorter than its facts"), (&payload[..40], "cannot be read"), (&[0xff; 17], "no text")] {
-            assert!(there.fill_from(bytes).unwrap_err().contains(told), "{told}");
+            assert!(Kept::read(bytes).unwrap_err().contains(told), "{told}");
         }
     }
 }

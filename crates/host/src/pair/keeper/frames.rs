@@ -112,8 +112,10 @@ impl Work {
             Replication::Discard { stream, through, .. } => self.backup.discard(stream, through, &mut self.outputs).map_err(told)?,
             Replication::Replica { position, stream, sequence, created_utc_ns, payload, .. } => {
                 let created = local_of_utc_ns(created_utc_ns, self.utc_ahead_ns);
+                // Before it has a slot, which this node may lead with.
+                let event = Kept::read(payload).map_err(|why| Fault::new("a replica cannot be read", why))?;
                 if let Some(slot) = self.backup.keep(position, stream, sequence, created).map_err(told)? {
-                    Kept::at(&mut self.kept, slot).fill_from(payload).map_err(|why| Fault::new("a replica cannot be read", why))?;
+                    Kept::at(&mut self.kept, slot).keep_replica(&event);
                 }
             }
             Replication::Graph { position, graph, checkpoint, .. } => {
@@ -172,7 +174,7 @@ impl Work {
     /// The next operation's number; of a leader that does not tell numbers there is none.
     fn next_number(&mut self) -> Option<Followed> {
         let number = self.number.as_mut()?;
-        *number += 1;
+        *number = number.checked_add(1)?;
         Some(Followed { epoch: self.epoch.0, number: *number })
     }
 

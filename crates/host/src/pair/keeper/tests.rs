@@ -327,6 +327,42 @@ fn what_cannot_be_meant_ends_the_channel_and_nothing_is_given() {
 }
 
 #[test]
+fn impossible_frames_of_a_leader_end_the_channel_alone() {
+    let (copy, operation) = database();
+    let epoch = EPOCH;
+    let mut scene = Scene::new();
+    let (event, last) = (payload(1), u64::MAX);
+    let control = |position| Replication::Control { epoch, position: Position(position), operation: &operation };
+    let close = |stream| Replication::StreamClose { epoch, stream: StreamNumber(stream) };
+    let discard = Replication::Discard { epoch, stream: StreamNumber(1), through: Sequence(last) };
+    let numbered = Replication::Numbered { epoch, number: last };
+    // After a copy that ends at a position. The second number of a stream, and positions that do not follow, end the channel.
+    let cases: [(u64, &[Replication<'_>]); 8] = [
+        (0, &[open(1, "HOT"), open(2, "HOT"), close(1), close(2)]),
+        (last, &[control(0)]),
+        (last - 1, &[control(last), control(0)]),
+        (0, &[control(last)]),
+        (0, &[open(1, "HOT"), discard, replica(1, 1, last, &event), replica(2, 2, 1, &event)]),
+        (0, &[Replication::Control { epoch, position: Position(1), operation: &[] }]),
+        (0, &[numbered, control(1), control(3)]),
+        (0, &[open(1, "HOT"), Replication::SnapshotEnd { epoch, position: Position(1) }, replica(2, 1, 1, b"unreadable")]),
+    ];
+    for (serial, (position, frames)) in (1..).zip(cases) {
+        if serial > 1 {
+            scene.connect(serial);
+        }
+        scene.say(&[Replication::SnapshotBegin { epoch, position: Position(position) }]);
+        copy.chunks(50_000).for_each(|part| scene.say(&[Replication::SnapshotPart { epoch, part }]));
+        scene.say(frames);
+        scene.ended(serial);
+    }
+    // It is in sync, so that it may lead, and keeps nothing that cannot be read.
+    scene.keeper.tell(KeeperMessage::Give);
+    let given = scene.told(|message| if let Message::Given(given) = message { Some(given) } else { None });
+    assert_eq!(given.expect("it has everything").backup.kept(), 0);
+}
+
+#[test]
 fn events_of_durable_types_are_acknowledged_when_the_event_log_has_them() {
     let (copy, _) = database();
     let mut scene = Scene::new();
