@@ -9,6 +9,7 @@ mod edges;
 mod graphs;
 mod guarantees;
 mod hand_over;
+mod hostile;
 mod messages;
 mod moves;
 pub mod nodes;

@@ -179,8 +179,8 @@ fn flood_of_connections_keeps_no_node_out() {
     assert!(lines < 60, "{lines} lines:\n{}", witness.said());
 }
 
-/// Every frame of the vectors, those that are refused too, alone and behind the greeting and the identity of the first candidate.
-pub fn hostile_frames() -> Vec<Vec<u8>> {
+/// The frames of the vectors, and those that are refused.
+fn vectors() -> [Vec<Vec<u8>>; 2] {
     let frames = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/wire/link.json")).expect("vectors");
     let vectors: serde_json::Value = serde_json::from_str(&frames).expect("JSON");
     let unhex = |text: &str| -> Vec<u8> {
@@ -190,7 +190,18 @@ pub fn hostile_frames() -> Vec<Vec<u8>> {
     let of = |kind: &str| {
         vectors[kind].as_array().expect("entries").iter().map(|entry| unhex(entry["hex"].as_str().unwrap())).collect::<Vec<_>>()
     };
-    let (valid, refused) = (of("frames"), of("refused"));
+    [of("frames"), of("refused")]
+}
+
+/// The frames of the vectors.
+pub fn valid_frames() -> Vec<Vec<u8>> {
+    let [valid, _] = vectors();
+    valid
+}
+
+/// Every frame of the vectors, those that are refused too, alone and behind the greeting and the identity of the first candidate.
+pub fn hostile_frames() -> Vec<Vec<u8>> {
+    let [valid, refused] = vectors();
     let (epoch, protocol) = ([0; 8], [0, 4, 0, 4]);
     let greeting = [&[0, 0, 0, 24, 1, 16][..], &epoch, &protocol, &[1, 2], &[0xff; 8]].concat();
     let identity = valid.iter().find(|frame| frame[5] == 38).expect("an identity").clone();
