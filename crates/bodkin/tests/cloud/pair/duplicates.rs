@@ -30,6 +30,11 @@ fn leads_undisturbed(leader: &Node, other: &Node) {
     assert_eq!(leader.gauge("bodkin_pair_unreached"), 0);
 }
 
+/// The log of the process that is refused, of the node that refuses, and of a node that is told.
+const REJECTED: &str = "this process is refused by a node of the pair, and neither leads nor votes";
+const REFUSED: &str = "a process that claims to be a node of the pair was refused";
+const REPORTED: &str = "a second process of a node of the pair was refused at another node";
+
 /// Holds that a node logs this, so many times a minute at most.
 pub fn logs(node: &Node, begun: Instant, line: &str, per_minute: usize) {
     assert!(eventually(|| node.said().contains(line)), "{line}: {}", node.said());
@@ -37,11 +42,11 @@ pub fn logs(node: &Node, begun: Instant, line: &str, per_minute: usize) {
     assert!(node.said().matches(line).count() <= per_minute * minutes, "{line}: {}", node.said());
 }
 
-fn second_primary_is_refused(pair: Pair, clones: bool) {
+/// A second process of the Primary is refused, whatever `prepare` has given it in the data directory `second`.
+pub fn second_primary_is_refused(pair: Pair, prepare: impl FnOnce(&Pair)) {
     let (pair, witness, backup, primary) = pair.begin();
-    if clones {
-        pair.clone_record("primary", "second");
-    }
+    prepare(&pair);
+    let begun = Instant::now();
     let second = pair.second(&["up", "--role", "primary", "--peer", &pair.peer()], "second");
     assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 2), "{}", second.said());
     leads_undisturbed(&primary, &second);
@@ -51,7 +56,10 @@ fn second_primary_is_refused(pair: Pair, clones: bool) {
         assert!(eventually(|| node.gauge("bodkin_pair_duplicates") == 1), "{}", node.said());
         assert!(troubles(node).contains("127.0.0.1:"), "{}", troubles(node));
     }
-    assert!(witness.said().contains("a process that claims to be a node of the pair was refused"), "{}", witness.said());
+    logs(&second, begun, REJECTED, 2);
+    logs(&witness, begun, REFUSED, 1);
+    logs(&backup, begun, REFUSED, 1);
+    logs(&primary, begun, REPORTED, 1);
     // The first one ends: the second one may be the node from then on, and has what was answered before it leads.
     primary.signal(Signal::SIGKILL);
     assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 0 && second.gauge("bodkin_pair_unreached") == 0), "{}", second.said());
@@ -61,28 +69,33 @@ fn second_primary_is_refused(pair: Pair, clones: bool) {
 
 #[test]
 fn second_primary_with_own_data_is_refused() {
-    second_primary_is_refused(Pair::new(), false);
+    second_primary_is_refused(Pair::new(), |_| ());
 }
 
 #[test]
 fn cloned_primary_is_refused() {
-    second_primary_is_refused(Pair::new(), true);
+    second_primary_is_refused(Pair::new(), |pair| pair.clone_record("primary", "second"));
 }
 
 #[test]
 fn second_standby_is_refused() {
-    let (pair, _witness, backup, primary) = Pair::protected();
+    let (pair, witness, backup, primary) = Pair::protected();
+    let begun = Instant::now();
     let second = pair.second(&["backup", "--pair-listen", "127.0.0.1:0"], "second");
     assert!(eventually(|| second.gauge("bodkin_pair_rejected") == 1), "{}", second.said());
     leads_undisturbed(&primary, &second);
     for node in [&primary, &backup] {
         assert!(eventually(|| node.gauge("bodkin_pair_duplicates") == 1), "{}", node.said());
+        logs(node, begun, REPORTED, 1);
     }
+    logs(&second, begun, REJECTED, 1);
+    logs(&witness, begun, REFUSED, 1);
 }
 
 #[test]
 fn stopped_primary_that_continues_is_refused() {
-    let (pair, _witness, backup, primary) = Pair::protected();
+    let (pair, witness, backup, primary) = Pair::protected();
+    let begun = Instant::now();
     primary.signal(Signal::SIGSTOP);
     assert!(eventually(|| backup.gauge("bodkin_pair_leads") == 1), "{}", backup.said());
     let second = pair.second(&["up", "--role", "primary", "--peer", &pair.peer()], "second");
@@ -91,6 +104,9 @@ fn stopped_primary_that_continues_is_refused() {
     assert!(eventually(|| primary.gauge("bodkin_pair_rejected") == 2), "{}", primary.said());
     leads_undisturbed(&backup, &primary);
     assert_eq!(second.gauge("bodkin_pair_rejected"), 0);
+    logs(&primary, begun, REJECTED, 2);
+    logs(&witness, begun, REFUSED, 1);
+    logs(&backup, begun, REFUSED, 1);
 }
 
 /// The nodes of `other` name the witness of a pair that runs.

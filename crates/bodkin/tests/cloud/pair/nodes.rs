@@ -271,6 +271,11 @@ impl Pair {
         }
     }
 
+    /// Copies the whole data directory of a node, which may run, as a cloned machine has it.
+    pub fn clone_data(&self, node: &str, clone: &str) {
+        copy(&self.place.path().join(node), &self.place.path().join(clone));
+    }
+
     /// Where the Backup listens for the Primary.
     pub fn peer(&self) -> String {
         self.backup_address.expect("a Backup was started").to_string()
@@ -280,7 +285,8 @@ impl Pair {
     fn broker(&self, arguments: &[&str], data: &str) -> Node {
         let witness = self.witness_address.map(|address| address.to_string());
         let witness: Vec<&str> = witness.iter().flat_map(|address| ["--witness", address]).collect();
-        let offset = self.offsets.as_ref().map(|offsets| offsets[usize::from(data == "backup")].get().to_string());
+        let known = ["primary", "backup"].iter().position(|node| *node == data);
+        let offset = self.offsets.as_ref().zip(known).map(|(offsets, node)| offsets[node].get().to_string());
         let ports: &[&str] = if let Some(offset) = &offset { &["--port-offset", offset] } else { &["--any-port"] };
         let arguments = [arguments, &witness, ports, self.mode()].concat();
         let operator = self.is_secure.then(|| Client::system("sysop"));

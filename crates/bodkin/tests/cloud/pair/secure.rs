@@ -22,7 +22,7 @@ use rustls::{
 use serde_json::{Value, json};
 
 use super::clients::{Clients, TOPIC};
-use super::duplicates::{hostile_frames, logs, outlives_hostile_bytes};
+use super::duplicates::{hostile_frames, logs, outlives_hostile_bytes, second_primary_is_refused};
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::{number, service, system};
 use crate::support::cloud::{System, system_of};
@@ -219,6 +219,11 @@ fn strangers_are_refused_and_logged_once_a_minute() {
     assert_eq!([&primary, &backup].map(|node| node.gauge("bodkin_pair_unreached")), [0, 0], "{}", primary.said());
     assert_eq!((primary.gauge("bodkin_pair_epoch"), primary.gauge("bodkin_pair_protected")), (1, 1));
     assert_eq!(witness.stop(), Some(0), "it runs until it is stopped");
+}
+
+#[test]
+fn cloned_data_directory_is_refused_in_secure_mode() {
+    second_primary_is_refused(Pair::secure(""), |pair| pair.clone_data("primary", "second"));
 }
 
 /// Writes the list of what is revoked where a node reads it.

@@ -240,8 +240,8 @@ pub fn copy(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
             copy(&entry.path(), &target);
-        } else {
-            // With its rights.
+        } else if entry.path().is_file() {
+            // With its rights; a socket of a process that runs is nothing to copy.
             fs::copy(entry.path(), target).expect("a file is copied");
         }
     }
