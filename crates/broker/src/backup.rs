@@ -41,6 +41,9 @@ pub enum BackupError {
     /// A stream that has a number already.
     #[error("stream number {0} is for a stream that has another number: join anew")]
     SecondNumber(u32),
+    /// More than there is memory for.
+    #[error("there is no memory for another stream of {0} replicas: join anew")]
+    Memory(u32),
     /// A topic that the control operations have not made, or made without a specification.
     #[error("the replicated stream's topic has no specification here: join anew")]
     Topic,
@@ -140,6 +143,9 @@ impl Backup {
         // Every open stream has been opened on this connection.
         if self.streams.find(&identity).is_some() {
             return Err(BackupError::SecondNumber(number.0));
+        }
+        if !self.streams.can_open(capacity) {
+            return Err(BackupError::Memory(capacity));
         }
         let index = self.streams.open(identity, capacity).index;
         self.by_number.insert(number.0, index);

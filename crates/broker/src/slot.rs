@@ -67,6 +67,14 @@ impl Slots {
         self.free.reserve(self.count_max - self.free.len());
     }
 
+    /// Returns true if so many messages more can be named, and there is memory for them.
+    pub fn can_reserve(&mut self, messages: usize) -> bool {
+        let count_max = self.count_max.saturating_add(messages);
+        count_max < NONE as usize
+            && self.slots.try_reserve(count_max - self.slots.len()).is_ok()
+            && self.free.try_reserve(count_max - self.free.len()).is_ok()
+    }
+
     /// How many messages there is room for.
     pub fn count_max(&self) -> usize {
         self.count_max

@@ -33,6 +33,11 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    /// Returns true if there is room for a stream that may keep `capacity` messages.
+    pub fn can_open(&mut self, capacity: u32) -> bool {
+        self.slots.can_reserve((capacity as usize).saturating_sub(self.spare_slots))
+    }
+
     /// Opens a stream that may keep `capacity` messages; one that is open is kept as it is.
     pub fn open(&mut self, identity: StreamIdentity, capacity: u32) -> StreamId {
         let topic = identity.topic.index();

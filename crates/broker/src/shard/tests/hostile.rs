@@ -117,6 +117,14 @@ fn second_number_of_a_stream_is_refused() {
 }
 
 #[test]
+fn stream_beyond_memory_is_refused() {
+    let mut backup = Backup::new();
+    backup.admit("A", Terms { backlog_max: NonZeroU32::MAX, ..TERMS }, LIMITS.topics_max).unwrap();
+    let refused = backup.open_stream(StreamNumber(1), "A", PublisherId(1), Incarnation(1));
+    assert_eq!(refused, Err(BackupError::Memory(u32::MAX)));
+}
+
+#[test]
 fn nothing_follows_the_last_position() {
     let mut backup = Backup::new();
     backup.begin_snapshot(Position(u64::MAX), &mut Vec::new());

@@ -1,7 +1,9 @@
+mod session_end;
+
 use std::{
     io::Write,
     net::{self, TcpListener},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, mpsc},
     thread,
 };
 
@@ -10,10 +12,6 @@ use bodkin_broker::{IN_FLIGHT_MAX, Incarnation, Input, Output, PublisherId, Sequ
 use bodkin_store::{Opened, Store, event_log::NAMES_MAX, replication::Committed};
 use mio::net::TcpStream;
 use tokio::{runtime::Runtime, task::JoinHandle};
-use tracing::{
-    Event, Level, Metadata, Subscriber,
-    span::{Attributes, Id, Record},
-};
 
 use super::{answers::OPERATION_BYTES_MAX, *};
 use crate::{
@@ -598,58 +596,4 @@ fn backup_that_lacks_no_change_is_in_sync_whatever_was_numbered_while_it_was_awa
     scene.primary.caught_up();
     assert!(scene.is_told_in_sync(), "nothing more will come");
     assert_eq!(scene.primary.gives_up_at(), None, "it owes nothing");
-}
-
-/// The levels of what is logged on the test's thread.
-#[derive(Clone, Default)]
-struct LoggedLevels(Arc<Mutex<Vec<Level>>>);
-
-impl Subscriber for LoggedLevels {
-    fn enabled(&self, _: &Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        self.0.lock().unwrap().push(*event.metadata().level());
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-#[test]
-fn replica_session_end_by_fault_is_a_warning() {
-    let mut scene = Scene::new();
-    let levels = LoggedLevels::default();
-    let _logs = tracing::subscriber::set_default(levels.clone());
-    let logged = || std::mem::take(&mut *levels.0.lock().unwrap());
-    let mut backup = scene.connect_speaking(PROTOCOL);
-    let end = scene.hear(&mut backup, &[Replication::Have { epoch: Epoch(9), number: None }], |_| false).unwrap_err();
-    scene.primary.lose_session(end);
-    assert_eq!(logged(), [Level::WARN], "no Backup sends this");
-    let mut backup = scene.connect_speaking(PROTOCOL);
-    backup.shutdown(net::Shutdown::Both).unwrap();
-    let end = scene.hear(&mut backup, &[], |_| false).unwrap_err();
-    scene.primary.lose_session(end);
-    assert_eq!(logged(), [Level::INFO], "the Backup has stopped");
-    scene.connect();
-    scene.connect();
-    assert_eq!(logged(), [Level::INFO], "the Backup has connected again");
-    scene.primary.begin(Epoch(2));
-    assert_eq!(logged(), [Level::INFO], "an epoch begins");
-    scene.connect();
-    scene.primary.lose_session("it acknowledges nothing");
-    assert_eq!(logged(), [Level::WARN]);
-    scene.connect();
-    scene.primary.lose_session("it acknowledges nothing");
-    assert!(logged().is_empty(), "it was logged a moment ago");
 }
