@@ -167,6 +167,8 @@ pub struct Primary {
     seldom: SeldomOf,
     /// Since when the Backup owes an acknowledgement.
     owed_since: Option<Instant>,
+    /// Since when the Backup has acknowledged something while it joins.
+    joining_since: Option<Instant>,
     /// A replica whose acknowledgement is timed, and since when; one at a time.
     timed: Option<(Position, Instant)>,
     /// The last position that was acknowledged, and the last one of a change, whose acknowledgement waits for a disk.
@@ -207,6 +209,7 @@ impl Primary {
             copies: 0,
             seldom: SeldomOf::default(),
             owed_since: None,
+            joining_since: None,
             timed: None,
             acknowledged: Position(0),
             changed: Position(0),
@@ -391,6 +394,14 @@ impl Primary {
     pub fn acknowledged(&mut self, position: Position, sent: Position, now: Instant) -> Option<u64> {
         self.owed_since = (position < sent).then_some(now);
         self.acknowledged = position;
+        if matches!(self.session, Session::Joining) {
+            let since = *self.joining_since.get_or_insert(now);
+            let is_slow = now > since.plus(JOIN_MAX);
+            if let Some(times) = is_slow.then(|| self.seldom.due("slow")).flatten() {
+                let reason = "changes and replicas come as fast as it takes them: there is no protection until it has everything";
+                tracing::warn!(reason, joining_for = ?now.since(since), times, "the standby has joined for long, and is not in sync");
+            }
+        }
         let (_, since) = self.timed.take_if(|(timed, _)| *timed <= position)?;
         Some(u64::try_from(now.since(since).as_nanos()).unwrap_or(u64::MAX))
     }

@@ -131,7 +131,7 @@ impl Primary {
     pub fn has_sent_changes(&mut self) -> bool {
         let is_sent = matches!(self.session, Session::CatchingUp { copy: None }) && self.queue.is_empty();
         if is_sent {
-            self.session = Session::Joining;
+            (self.session, self.joining_since) = (Session::Joining, None);
         }
         is_sent
     }

@@ -1,4 +1,4 @@
-mod session_end;
+mod logged;
 
 use std::{
     io::Write,

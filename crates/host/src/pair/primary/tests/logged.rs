@@ -1,4 +1,4 @@
-//! Which ends of a session are faults.
+//! What is logged of a session, and how loud.
 
 use std::sync::Mutex;
 
@@ -61,4 +61,23 @@ fn replica_session_end_by_fault_is_a_warning() {
     scene.connect();
     scene.primary.lose_session("it acknowledges nothing");
     assert!(logged().is_empty(), "it was logged a moment ago");
+}
+
+#[test]
+fn standby_that_joins_for_too_long_is_a_warning() {
+    let mut scene = Scene::new();
+    scene.primary.protected(Protection::Alone);
+    scene.connect();
+    scene.copy();
+    scene.pump();
+    assert!(matches!(scene.primary.session, Session::Joining));
+    let levels = LoggedLevels::default();
+    let _logs = tracing::subscriber::set_default(levels.clone());
+    let mut acknowledges = |position, wait| {
+        scene.now = scene.now.plus(wait);
+        scene.primary.acknowledged(Position(position), Position(100), scene.now);
+        levels.0.lock().unwrap().contains(&Level::WARN)
+    };
+    assert!(!acknowledges(1, Duration::ZERO) && !acknowledges(2, JOIN_MAX));
+    assert!(acknowledges(3, Duration::from_nanos(1)), "it acknowledges, and does not come to the end of what it is given");
 }
