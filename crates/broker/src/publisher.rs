@@ -149,7 +149,7 @@ pub enum Send {
         topic: TopicKey,
         /// The oldest; one behind `to` if nothing is kept.
         from: Sequence,
-        /// The newest that was published.
+        /// The newest that is kept.
         to: Sequence,
     },
     /// The last event that was sent, for nothing has followed it for a while and it is not covered.

@@ -173,7 +173,10 @@ impl Retained {
                 // What has come since waits behind what was sent before, and is as old as its wait.
                 self.resent_through = self.newest;
             }
-            return Some(Send::Resume { topic, from: Sequence(self.oldest), to: Sequence(self.newest) });
+            // Nobody is to wait for what was given up.
+            let is_kept = |sequence: &u64| self.created_utc_ns[self.place(*sequence)].is_some();
+            let to = (self.oldest..=self.newest).rev().find(is_kept).unwrap_or(self.oldest - 1);
+            return Some(Send::Resume { topic, from: Sequence(self.oldest), to: Sequence(to) });
         }
         while self.next <= self.newest {
             let sequence = self.next;

@@ -69,6 +69,29 @@ impl Trial {
     }
 }
 
+#[test]
+fn resume_names_no_event_behind_those_that_come() {
+    let mut trial = Trial::new(0, 4, WhenFull::Block);
+    trial.leads(One, 1);
+    trial.publish_some(3);
+    trial.sent();
+    trial.refused(3, RefusalReason::TooLarge, 0);
+    trial.leads(Two, 2);
+    assert_eq!(trial.sent(), ["resume 1..2", "again 1", "again 2"]);
+    let refused = |sequence| Input::Refused {
+        session: Two,
+        topic: TopicKey(0),
+        sequence: Sequence(sequence),
+        reason: RefusalReason::TooLarge,
+        retry_after: Duration::ZERO,
+    };
+    for sequence in [1, 2] {
+        trial.take(refused(sequence));
+    }
+    trial.leads(One, 3);
+    assert_eq!(trial.sent(), ["resume 1..0"]);
+}
+
 /// Its broker may have taken them, and tells nothing of them any more.
 #[test]
 fn a_run_that_is_over_waits_for_none_of_its_events() {
@@ -392,9 +415,11 @@ proptest! {
                     for _ in 0..count {
                         match trial.publisher.next_send(at(trial.now)) {
                             Some(Send::Resume { from, to, .. }) => {
-                                prop_assert!(to.0 == published && (!resumed || from.0 - 1 <= covered || gone.contains(&(from.0 - 1))));
+                                prop_assert!((to.0 + 1..=published).all(|sequence| gone.contains(&sequence)), "{to:?} leaves something out");
+                                prop_assert!(to < from || !gone.contains(&to.0), "{to:?} does not come");
+                                prop_assert!(!resumed || from.0 - 1 <= covered || gone.contains(&(from.0 - 1)));
                                 prop_assert!((covered + 1..from.0).all(|sequence| gone.contains(&sequence)), "{from:?} leaves something out");
-                                prop_assert!(from.0 + u64::from(newest) <= to.0 + 1 || gone.contains(&(from.0 - 1)) || from.0 == 1);
+                                prop_assert!(from.0 + u64::from(newest) <= published + 1 || gone.contains(&(from.0 - 1)) || from.0 == 1);
                                 (resumed, last_sent) = (true, from.0 - 1);
                             }
                             Some(Send::Event { sequence, .. }) => {

@@ -261,12 +261,12 @@ impl Shard {
 
     /// A publisher sends again what it keeps of a topic. Of a best-effort topic nothing is kept here, and each event is known or new.
     pub(super) fn resume_run(&mut self, slot: usize, topic: &str, incarnation: Incarnation, from: Sequence, to: Sequence) {
-        if let Some(stream) = self.real_time_stream(slot, topic, incarnation) {
-            self.resume_real_time(slot, stream, from, to);
-        }
-        if let Some(stream) = self.stream_of(slot, topic, incarnation) {
+        let Some(stream) = self.stream_of(slot, topic, incarnation) else { return };
+        if !self.real_time.is_one(stream.topic) {
             let link = self.dealer_key(slot);
             self.endpoint.runs.resume(stream, link, (from, to));
+        } else if self.may_resume(stream) {
+            self.resume_real_time(slot, stream, from, to);
         }
     }
 
@@ -280,6 +280,7 @@ impl Shard {
             let within = self.broker.terms_of(stream.topic).and_then(|terms| terms.dispatch_within_ns);
             self.endpoint.links[slot].publishes(Urgency::within(within));
         }
+        self.endpoint.runs.resume(stream, link, (from, to));
         self.broker.step(self.clock.broker(), Input::Resumed { stream: id, from, to }, &mut self.outputs);
         self.carry_out_now();
     }
@@ -288,23 +289,25 @@ impl Shard {
     pub(super) fn repeat_cover(&mut self, slot: usize, topic: &str, incarnation: Incarnation, last: Sequence) {
         let Some(stream) = self.stream_of(slot, topic, incarnation) else { return };
         match self.endpoint.runs.admit(stream) {
-            Ok(()) => self.endpoint.runs.repeat(stream),
+            Ok(()) => {
+                let link = self.dealer_key(slot);
+                self.endpoint.runs.sent_all(stream, link, last);
+                self.endpoint.runs.repeat(stream);
+            }
             Err(later) => self.refuse_event(slot, topic, last, &later_run(later)),
         }
     }
 
-    /// The stream of a real-time topic, if this publisher may number it. Who follows has none but those that the leader has.
-    fn real_time_stream(&mut self, slot: usize, topic: &str, incarnation: Incarnation) -> Option<StreamIdentity> {
+    /// Returns true if a publisher may number a stream of a real-time topic. Who follows has none but those that the leader has.
+    fn may_resume(&mut self, stream: StreamIdentity) -> bool {
+        let StreamIdentity { topic, publisher, incarnation } = stream;
         // The publisher's next event receives the refusal.
-        if self.endpoint.follows || incarnation > incarnation_max(self.clock.utc) {
-            return None;
+        if self.endpoint.follows || incarnation > incarnation_max(self.clock.utc) || self.endpoint.runs.admit(stream).is_err() {
+            return false;
         }
-        let stream = self.stream_of(slot, topic, incarnation).filter(|stream| self.real_time.is_one(stream.topic))?;
-        let StreamIdentity { topic, publisher, .. } = stream;
-        self.endpoint.runs.admit(stream).ok()?;
         let snapshot = self.context.store.snapshot();
         let registration = Registration { publisher, source: SystemId(publisher.0.cast_signed()) };
-        self.admit_publisher(&snapshot, topic, registration, true).ok().map(|()| stream)
+        self.admit_publisher(&snapshot, topic, registration, true).is_ok()
     }
 
     /// The stream that a DEALER means.

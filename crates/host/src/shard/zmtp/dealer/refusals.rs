@@ -14,6 +14,7 @@ pub struct Refusals {
 }
 
 /// Events that were refused one after the other.
+#[derive(Clone, Copy)]
 struct Range {
     from: Sequence,
     to: Sequence,
@@ -43,21 +44,31 @@ impl Refusals {
         Some(range.reason)
     }
 
-    /// Forgets the refusal of an event that was taken after all. Events come in order, so that it is at an end of its range.
+    /// Forgets the refusal of an event that was taken after all.
     pub fn forget(&mut self, sequence: Sequence) {
-        self.ranges.retain(|range| (range.from, range.to) != (sequence, sequence));
-        for range in &mut self.ranges {
-            if range.from == sequence {
-                range.from.0 += 1;
-            } else if range.to == sequence {
-                range.to.0 -= 1;
-            }
+        let Some(at) = self.ranges.iter().position(|range| (range.from..=range.to).contains(&sequence)) else { return };
+        let Range { from, to, reason } = self.ranges[at];
+        self.ranges.remove(at);
+        if sequence < to {
+            self.ranges.insert(at, Range { from: Sequence(sequence.0 + 1), to, reason });
+        }
+        if from < sequence {
+            self.ranges.insert(at, Range { from, to: Sequence(sequence.0 - 1), reason });
+        }
+        if self.ranges.len() > RANGES_MAX {
+            self.ranges.pop_front();
         }
     }
 
     /// Forgets the refusals of events that the publisher does not keep.
     pub fn forget_before(&mut self, kept: Sequence) {
         self.ranges.retain(|range| range.to >= kept);
+        self.ranges.iter_mut().for_each(|range| range.from = range.from.max(kept));
+    }
+
+    /// Returns true if no refusal is known.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
     }
 }
 
@@ -79,6 +90,18 @@ mod tests {
         assert_eq!(known(&refusals), [None, Some(NotKept), Some(TooLarge), None, Some(TooLarge)], "it was taken after all");
         refusals.forget_before(Sequence(5));
         assert_eq!(known(&refusals), [None, None, Some(TooLarge), None, Some(TooLarge)]);
+        refusals.forget_before(Sequence(10));
+        assert!(refusals.is_empty());
+    }
+
+    #[test]
+    fn event_amid_refused_ones_is_forgotten_alone() {
+        let mut refusals = Refusals::default();
+        (3..9).for_each(|sequence| refusals.note(Sequence(sequence), NotKept));
+        refusals.forget(Sequence(5));
+        refusals.forget_before(Sequence(4));
+        let known: Vec<_> = (1..11).filter(|sequence| refusals.reason(Sequence(*sequence)).is_some()).collect();
+        assert_eq!((known, refusals.ranges.len()), (vec![4, 6, 7, 8], 2));
     }
 
     #[test]

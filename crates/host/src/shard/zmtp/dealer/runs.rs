@@ -122,8 +122,13 @@ impl Runs {
     pub fn resume(&mut self, stream: StreamIdentity, link: LinkKey, (from, to): (Sequence, Sequence)) {
         let Some(run) = self.of_mut(stream) else { return };
         (run.link, run.resends) = (link, (from <= to).then_some((from, to)));
-        if let Some(refusals) = self.refusals.get_mut(&stream) {
-            refusals.forget_before(from);
+        self.forget(stream, |refusals| refusals.forget_before(from));
+    }
+
+    /// The publisher has sent everything up to `last` that it will send on this link: it may have given up what it was to send again.
+    pub fn sent_all(&mut self, stream: StreamIdentity, link: LinkKey, last: Sequence) {
+        if self.link(stream) == Some(link) {
+            self.passed(stream, last);
         }
     }
 
@@ -133,13 +138,22 @@ impl Runs {
     /// Returns why an event that cannot be taken any more was refused before.
     pub fn accept(&mut self, stream: StreamIdentity, sequence: Sequence, place: Place) -> Result<(), RefusalReason> {
         self.passed(stream, sequence);
-        match (self.refusals.get_mut(&stream), place) {
-            (None, _) => Ok(()),
-            (Some(refusals), Place::New) => {
-                refusals.forget(sequence);
-                Ok(())
+        match place {
+            Place::New => self.forget(stream, |refusals| refusals.forget(sequence)),
+            Place::Known => {
+                let reason = self.refusals.get(&stream).and_then(|refusals| refusals.reason(sequence));
+                return reason.map_or(Ok(()), Err);
             }
-            (Some(refusals), Place::Known) => refusals.reason(sequence).map_or(Ok(()), Err),
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, stream: StreamIdentity, forget: impl FnOnce(&mut Refusals)) {
+        if let Some(refusals) = self.refusals.get_mut(&stream) {
+            forget(refusals);
+            if refusals.is_empty() {
+                self.refusals.remove(&stream);
+            }
         }
     }
 

@@ -359,3 +359,26 @@ fn cover_does_not_pass_a_refused_event_that_comes_again() {
         assert_eq!(scene.turn(sensor), [refused, Answer::Covered(3)]);
     }
 }
+
+#[test]
+fn cover_does_not_wait_for_events_that_were_given_up() {
+    // A publisher that has received the refusal names only what it keeps, or does not send the event and names its last one.
+    for named in [2, 3] {
+        let mut scene = Scene::new();
+        let _log = scene.open_log();
+        scene.declare("KEPT", true);
+        let (sensor, _sensor) = scene.publisher("sensor");
+        scene.leads();
+        assert_eq!(scene.sync(sensor, "KEPT", 1..3, Ok(())), [Answer::Covered(2)]);
+        scene.publish_unsynced(sensor, "KEPT", 3);
+        scene.sync_fails();
+        let (sensor, _sensor) = scene.reconnect(sensor, "sensor");
+        scene.resume(sensor, "KEPT", 2, named);
+        scene.publish(sensor, "KEPT", 2).unwrap();
+        if named == 3 {
+            assert_eq!(scene.turn(sensor), [Answer::Covered(2)]);
+            scene.shard.repeat_cover(sensor, "KEPT", Incarnation(1), Sequence(3));
+        }
+        assert_eq!(scene.turn(sensor), [Answer::Covered(3)]);
+    }
+}
