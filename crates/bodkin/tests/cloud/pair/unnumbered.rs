@@ -275,6 +275,35 @@ fn answered_events_survive_a_stopped_leader() {
 }
 
 #[test]
+fn only_publisher_of_a_topic_is_accepted_by_every_leader() {
+    const SWITCHOVERS: usize = 5;
+    let (_pair, _witness, backup, primary) = Pair::known("", &TOPIC.replace("publishers = 4", "publishers = 1"));
+    let answer = primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("sensor", 1))).unwrap();
+    answer.expect_status(201);
+    let nodes = [&primary, &backup];
+    let (is_over, answers) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        let publisher = Publisher::new(nodes.map(|node| node.address(System::EventHandler)), &is_over, &answers);
+        let publishing = scope.spawn(|| publisher.run("http", by_http));
+        let switching = scope.spawn(|| {
+            for switchovers in 0..SWITCHOVERS {
+                let before = answers.load(SeqCst);
+                assert!(
+                    eventually(|| answers.load(SeqCst) >= before + ANSWERS),
+                    "after {switchovers} switchovers {before} answers and no more"
+                );
+                nodes[switchovers % 2].protected(true);
+                change(Change::Switchover, &primary, &backup).expect("the command runs");
+            }
+        });
+        let switched = switching.join();
+        is_over.store(true, SeqCst);
+        publishing.join().expect("no leader rejects the publisher");
+        switched.expect("every leader accepts its events");
+    });
+}
+
+#[test]
 fn follower_counts_events_it_cannot_answer() {
     const EVENTS: usize = 5;
     let (pair, _witness, backup, primary) = Pair::known(KEYS, TOPIC);
