@@ -5,8 +5,17 @@
 
 use crate::tree::TextFile;
 
-/// Where they are looked for.
-const FOLDERS: [&str; 3] = ["crates/broker/src/", "crates/host/src/pair/", "crates/host/src/shard/"];
+/// Beginnings of the paths where they are looked for: the machines, the pair, and every path of an event.
+const PATHS: [&str; 8] = [
+    "crates/broker/src/",
+    "crates/zmtp/src/",
+    "crates/host/src/pair",
+    "crates/host/src/shard",
+    "crates/host/src/topics",
+    "crates/host/src/graph",
+    "crates/host/src/fleet",
+    "crates/host/src/push",
+];
 
 /// What asserts, and behind how many arguments its reason stands.
 const KINDS: [(&str, usize); 7] =
@@ -25,7 +34,7 @@ pub struct Assertion {
 pub fn assertions(files: &[TextFile]) -> Vec<Assertion> {
     let is_test =
         |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/schedule") || path.ends_with("/vectors.rs");
-    let is_looked_at = |path: &str| FOLDERS.iter().any(|folder| path.starts_with(folder)) && path.ends_with(".rs") && !is_test(path);
+    let is_looked_at = |path: &str| PATHS.iter().any(|beginning| path.starts_with(beginning)) && path.ends_with(".rs") && !is_test(path);
     files.iter().filter(|file| is_looked_at(file.path())).flat_map(assertions_of).collect()
 }
 
