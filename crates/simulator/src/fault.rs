@@ -355,6 +355,15 @@ impl Plan {
         Self { random, later, lease_ns }
     }
 
+    /// Whether both nodes of the pair die, one before the other has its messages again; or the one that has them is silent for about the four leases after which
+    /// voters let a node without them lead.
+    pub fn loses_memories(&self, fault: &Fault) -> bool {
+        match *fault {
+            Fault::SlowWays { target: Target::Backup, cut_for_ns, .. } => cut_for_ns > 3 * self.lease_ns,
+            _ => matches!(fault.kind(), FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin | FaultKind::LeaseJump),
+        }
+    }
+
     /// How long the whole cloud is left alone before the next fault, in nanoseconds.
     pub fn pause_ns(&mut self) -> u64 {
         self.random.between(0, 25 * MILLISECOND_NS)

@@ -53,6 +53,12 @@ fn seeds_that_broke_a_promise_keep_it() {
 }
 
 #[test]
+fn node_that_is_silent_for_four_leases_may_lose_its_messages() {
+    // The Backup led when the Primary was cut off, and was cut off itself before the Primary had its messages again.
+    simulate(9_307_055, 1);
+}
+
+#[test]
 fn kept_events_are_judged_by_a_clock_that_is_set_later() {
     // The publisher sends what it keeps along with its first event to a new leader, whose clock was set meanwhile.
     for seed in [104_937, 105_279, 105_685, 8_018_086] {

@@ -45,6 +45,8 @@ pub struct Scenario {
     host_crashes: u64,
     /// The present fault.
     fault: Option<FaultKind>,
+    /// It may cost the messages that only memories have.
+    loses_memories: bool,
     /// When the first leader took over.
     first_led_at: Option<Time>,
     /// The Primary died, once and alone, and nobody has taken its place yet.
@@ -60,6 +62,7 @@ impl Scenario {
             crashes: 0,
             host_crashes: 0,
             fault: None,
+            loses_memories: false,
             first_led_at: None,
             primary_died_at: None,
         }
@@ -140,16 +143,12 @@ impl Scenario {
         }
     }
 
-    /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had.
+    /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had or
+    /// was silent for too long.
     pub(super) fn may_begin_cold(&mut self, at: Time) -> bool {
-        let may_begin_cold = |fault| loses_memories(fault) || fault == FaultKind::CrashInPartition;
-        self.fault.is_some_and(may_begin_cold) || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
+        let may_begin_cold = self.loses_memories || self.fault == Some(FaultKind::CrashInPartition);
+        may_begin_cold || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
     }
-}
-
-/// Whether both nodes of the pair die, one before the other has its messages again.
-fn loses_memories(fault: FaultKind) -> bool {
-    matches!(fault, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin | FaultKind::LeaseJump)
 }
 
 impl Cloud {
@@ -186,7 +185,7 @@ impl Cloud {
     fn calm_down(&mut self) {
         self.ledger.calms(self.now);
         self.ledger.resumes(self.now);
-        self.scenario.fault = None;
+        (self.scenario.fault, self.scenario.loses_memories) = (None, false);
         self.scenario.primary_died_at = None;
         self.scenario.phase = match self.scenario.faults_left {
             0 => Phase::Peace { until: self.now.plus(PEACE_NS) },
@@ -203,7 +202,8 @@ impl Cloud {
         if !self.scenario.is_harmless() {
             self.ledger.disturbs(self.now);
         }
-        if loses_memories(kind) {
+        self.scenario.loses_memories = self.plan.loses_memories(&fault);
+        if self.scenario.loses_memories {
             // What was covered by memories of both hosts goes with them; what comes from now on is covered without the one that is dead.
             self.ledger.excuse();
         }
