@@ -355,13 +355,9 @@ impl Plan {
         Self { random, later, lease_ns }
     }
 
-    /// Whether both nodes of the pair die, one before the other has its messages again; or the one that has them is silent for about the four leases after which
-    /// voters let a node without them lead.
-    pub fn loses_memories(&self, fault: &Fault) -> bool {
-        match *fault {
-            Fault::SlowWays { target: Target::Backup, cut_for_ns, .. } => cut_for_ns > 3 * self.lease_ns,
-            _ => matches!(fault.kind(), FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin | FaultKind::LeaseJump),
-        }
+    /// Whether the node that has the messages is silent for about the four leases after which voters let a node without them lead.
+    pub fn silences_memories(&self, fault: &Fault) -> bool {
+        matches!(*fault, Fault::SlowWays { target: Target::Backup, cut_for_ns, .. } if cut_for_ns > 3 * self.lease_ns)
     }
 
     /// How long the whole cloud is left alone before the next fault, in nanoseconds.

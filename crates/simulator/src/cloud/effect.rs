@@ -173,6 +173,9 @@ impl Cloud {
                 if !is_warm && !self.scenario.may_begin_cold(at) {
                     return Err(Violation { at, broken: Broken::Cold { node: process.0 } });
                 }
+                if !is_warm && self.scenario.silences_memories() {
+                    self.ledger.excuse();
+                }
                 self.ledger.control_state(at, process.0, self.nodes[node_index(process)].control())?;
             }
         }

@@ -45,8 +45,8 @@ pub struct Scenario {
     host_crashes: u64,
     /// The present fault.
     fault: Option<FaultKind>,
-    /// It may cost the messages that only memories have.
-    loses_memories: bool,
+    /// It silences the node that has the messages for so long that the other one may lead without them.
+    silences_memories: bool,
     /// When the first leader took over.
     first_led_at: Option<Time>,
     /// The Primary died, once and alone, and nobody has taken its place yet.
@@ -62,7 +62,7 @@ impl Scenario {
             crashes: 0,
             host_crashes: 0,
             fault: None,
-            loses_memories: false,
+            silences_memories: false,
             first_led_at: None,
             primary_died_at: None,
         }
@@ -146,9 +146,21 @@ impl Scenario {
     /// Whether a leader may begin without the messages of the one before it: the first one ever, when both hosts of the pair had died, or when the one that was in sync had or
     /// was silent for too long.
     pub(super) fn may_begin_cold(&mut self, at: Time) -> bool {
-        let may_begin_cold = self.loses_memories || self.fault == Some(FaultKind::CrashInPartition);
-        may_begin_cold || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
+        let may_begin_cold = |fault| loses_memories(fault) || fault == FaultKind::CrashInPartition;
+        self.silences_memories
+            || self.fault.is_some_and(may_begin_cold)
+            || self.first_led_at.replace(self.first_led_at.unwrap_or(at)).is_none()
     }
+
+    /// Whether what was covered by memories is lost with a leader that begins without them. Where nodes die, that was excused when the fault began.
+    pub(super) fn silences_memories(&self) -> bool {
+        self.silences_memories
+    }
+}
+
+/// Whether both nodes of the pair die, one before the other has its messages again.
+fn loses_memories(fault: FaultKind) -> bool {
+    matches!(fault, FaultKind::CrashAtPromotion | FaultKind::PrimaryCrashAtRejoin | FaultKind::LeaseJump)
 }
 
 impl Cloud {
@@ -185,7 +197,7 @@ impl Cloud {
     fn calm_down(&mut self) {
         self.ledger.calms(self.now);
         self.ledger.resumes(self.now);
-        (self.scenario.fault, self.scenario.loses_memories) = (None, false);
+        (self.scenario.fault, self.scenario.silences_memories) = (None, false);
         self.scenario.primary_died_at = None;
         self.scenario.phase = match self.scenario.faults_left {
             0 => Phase::Peace { until: self.now.plus(PEACE_NS) },
@@ -202,8 +214,8 @@ impl Cloud {
         if !self.scenario.is_harmless() {
             self.ledger.disturbs(self.now);
         }
-        self.scenario.loses_memories = self.plan.loses_memories(&fault);
-        if self.scenario.loses_memories {
+        self.scenario.silences_memories = self.plan.silences_memories(&fault);
+        if loses_memories(kind) {
             // What was covered by memories of both hosts goes with them; what comes from now on is covered without the one that is dead.
             self.ledger.excuse();
         }
