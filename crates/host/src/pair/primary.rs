@@ -167,7 +167,7 @@ pub struct Primary {
     seldom: SeldomOf,
     /// Since when the Backup owes an acknowledgement.
     owed_since: Option<Instant>,
-    /// Since when the Backup has acknowledged something while it joins.
+    /// When the Backup first acknowledged something while joining.
     joining_since: Option<Instant>,
     /// A replica whose acknowledgement is timed, and since when; one at a time.
     timed: Option<(Position, Instant)>,
@@ -398,8 +398,8 @@ impl Primary {
             let since = *self.joining_since.get_or_insert(now);
             let is_slow = now > since.plus(JOIN_MAX);
             if let Some(times) = is_slow.then(|| self.seldom.due("slow")).flatten() {
-                let reason = "changes and replicas come as fast as it takes them: there is no protection until it has everything";
-                tracing::warn!(reason, joining_for = ?now.since(since), times, "the standby has joined for long, and is not in sync");
+                let reason = "it takes changes and replicas only as fast as new ones come, and cannot take over until it is in sync";
+                tracing::warn!(reason, joining_for = ?now.since(since), times, "the standby has been joining for more than 30 s, and is not in sync");
             }
         }
         let (_, since) = self.timed.take_if(|(timed, _)| *timed <= position)?;

@@ -151,7 +151,7 @@ impl Writer {
         let (file_bytes, before) = (self.file_bytes(), self.unsynced.len());
         let Some(file) = &self.file else { return Ok(()) };
         let from = match self.retry_at {
-            // What a failed write has left must not stand behind the next lines.
+            // Cuts off what a failed write has left, so that it does not follow the next lines.
             Some(_) => file.set_len(file_bytes).map(|()| 0)?,
             None => before,
         };

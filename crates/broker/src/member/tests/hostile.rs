@@ -74,7 +74,7 @@ proptest! {
                 Event::Ballot(from, ballot) => drop(trial.receive(from, ballot)),
                 Event::Greeting(peer, pair) => {
                     let now = Instant::from_nanos(trial.now);
-                    // A refusal is as good as a welcome.
+                    // The member may accept or refuse it; it must not panic.
                     let _ = trial.member.greet(now, peer, pair, &mut Vec::new());
                 }
                 Event::Gone(node) => drop(trial.take(Input::Gone(node))),

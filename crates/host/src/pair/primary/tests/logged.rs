@@ -1,4 +1,4 @@
-//! What is logged of a session, and how loud.
+//! What is logged about a session, and at which level.
 
 use std::sync::Mutex;
 

@@ -7,7 +7,7 @@ use bodkin_broker::{Sequence, wire::RefusalReason};
 /// Ranges that are kept of a run. Beyond them the oldest one is forgotten, whose refusal the publisher has most likely received: what a broken link loses is sent last.
 const RANGES_MAX: usize = 64;
 
-/// Of one run.
+/// The refused events of one run.
 #[derive(Default)]
 pub struct Refusals {
     ranges: VecDeque<Range>,
