@@ -87,7 +87,7 @@ struct NewEvent {
     #[arg(value_name = "TYPE")]
     event_type: String,
     /// What happened
-    #[arg(value_name = "PAYLOAD")]
+    #[arg(value_name = "PAYLOAD", allow_negative_numbers = true)]
     payload: String,
     /// Name or id of the registered system that publishes; by its own certificate NAME@HOST:PORT; with --realtime the name
     #[arg(long, value_name = "SYSTEM")]

@@ -28,7 +28,14 @@ pub struct CurveOptions {
     #[arg(long, value_name = "FILE", requires = "system", conflicts_with_all = ["public_key", "remove"])]
     out: Option<PathBuf>,
     /// Bind this key, which the system has made itself (40 characters of Z85 text)
-    #[arg(long, value_name = "KEY", requires = "system", value_parser = str::parse::<PublicKey>, conflicts_with = "remove")]
+    #[arg(
+        long,
+        value_name = "KEY",
+        requires = "system",
+        value_parser = str::parse::<PublicKey>,
+        conflicts_with = "remove",
+        allow_hyphen_values = true
+    )]
     public_key: Option<PublicKey>,
     /// Take the system's key away
     #[arg(long, requires = "system")]

@@ -44,7 +44,7 @@ pub struct RealtimeOptions {
     #[arg(long, value_name = "FILE", requires_all = ["realtime", "server_key"])]
     curve: Option<PathBuf>,
     /// Public CURVE key of the cloud's ZMTP port: bodkin cert curve shows it
-    #[arg(long, value_name = "KEY", requires = "curve", value_parser = str::parse::<PublicKey>)]
+    #[arg(long, value_name = "KEY", requires = "curve", value_parser = str::parse::<PublicKey>, allow_hyphen_values = true)]
     server_key: Option<PublicKey>,
 }
 

@@ -269,4 +269,7 @@ fn a_curve_key_is_bound_to_a_system() {
     assert_eq!(keys(&place), Some(2));
     place.done("cert curve --system sensor --remove");
     assert_eq!(keys(&place), Some(1));
+    // One key in 85 begins with a hyphen.
+    place.done("cert curve --system sensor --public-key -LY?}eBkHDcI{nKgPvY+/GCP/kSs8WO<Q2bYA]VT");
+    assert_eq!(keys(&place), Some(2));
 }

@@ -68,8 +68,8 @@ fn what_is_published_from_the_command_line_is_heard_there() {
     let cloud = cloud();
     let mut tail = Tail::start(&cloud, "--output json event tail HOT --count 2");
     done(&cloud, "event publish hot 21.5 --system sensor --metadata unit=celsius");
-    done(&cloud, "event publish hot 22.5 --system sensor");
-    assert_eq!(payloads(&format!("{}\n{}", tail.line(), tail.line())), ["21.5", "22.5"]);
+    done(&cloud, "event publish hot -22.5 --system sensor");
+    assert_eq!(payloads(&format!("{}\n{}", tail.line(), tail.line())), ["21.5", "-22.5"]);
     assert!(eventually(|| tail.child.try_wait().expect("it can be waited for").is_some_and(|status| status.success())));
 
     let log = json(&cloud, "event log");
