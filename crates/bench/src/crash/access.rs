@@ -73,7 +73,7 @@ impl Access {
         }
         let server = key_pair()?;
         write_pair(&trust.join("zmtp.curve"), &server)?;
-        let certificates = Certificates::open_of(directory.path(), CLOUD, false)?;
+        let certificates = Certificates::open_of(directory.path(), CLOUD, true)?;
         let secure = Secure { certificates, keys, server: server.public().clone(), _directory: directory };
         Ok(Self { secure: Some(Arc::new(secure)) })
     }

@@ -77,7 +77,29 @@ impl Http {
     /// Returns an error if the connection breaks, no answer comes in time, or the answer is not HTTP.
     pub fn exchange(&mut self, method: &str, target: &str, headers: &str, body: &str) -> io::Result<Answer> {
         self.send(method, target, headers, body)?;
-        let Head { status, has_retry_after, length, head_bytes } = self.head()?;
+        let head = self.head()?;
+        self.answer(head)
+    }
+
+    /// Sends a request whose answer is a stream if its status is 200: [`Self::read`] returns the stream. Returns the status.
+    ///
+    /// With another status the whole answer has been read, and the connection can be used again.
+    ///
+    /// # Errors
+    /// As [`Self::exchange`].
+    pub fn open_stream(&mut self, target: &str, headers: &str) -> io::Result<u16> {
+        self.send("GET", target, headers, "")?;
+        let head = self.head()?;
+        if head.status == 200 {
+            self.kept.drain(..head.head_bytes);
+            return Ok(200);
+        }
+        self.answer(head).map(|answer| answer.status)
+    }
+
+    /// Reads the rest of an answer.
+    fn answer(&mut self, head: Head) -> io::Result<Answer> {
+        let Head { status, has_retry_after, length, head_bytes } = head;
         self.kept.drain(..head_bytes);
         loop {
             match length {
@@ -95,17 +117,6 @@ impl Http {
                 };
             }
         }
-    }
-
-    /// Sends a request whose answer is a stream. Returns the status; [`Self::read`] returns the body.
-    ///
-    /// # Errors
-    /// As [`Self::exchange`].
-    pub fn open_stream(&mut self, target: &str, headers: &str) -> io::Result<u16> {
-        self.send("GET", target, headers, "")?;
-        let head = self.head()?;
-        self.kept.drain(..head.head_bytes);
-        Ok(head.status)
     }
 
     /// Sets the longest wait of a read.

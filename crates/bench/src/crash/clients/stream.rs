@@ -31,17 +31,20 @@ pub fn subscribe(scene: &Scene, index: usize) -> anyhow::Result<()> {
     let topic = &scene.settings.lines[index].topic;
     let target = format!("/eventhandler/subscription?eventtype={topic}{}", scene.access.stream_query());
     let mut last_id = String::new();
-    for broker in BROKERS.into_iter().cycle() {
-        if !scene.subscribers_run() {
-            break;
-        }
-        let node = (address(broker, Site::Viewer), EVENT_HANDLER_PORT).into();
-        let headers = if last_id.is_empty() { String::new() } else { format!("Last-Event-ID: {last_id}\r\n") };
-        let opened = Http::connect(node, &caller, SILENCE_MAX);
-        if let Ok(mut http) = opened
-            && matches!(http.open_stream(&target, &headers), Ok(200))
-        {
-            receive(scene, index, &mut http, &mut last_id);
+    // A connection is kept after a refusal: otherwise TLS handshakes would fill both cores while no node leads.
+    let mut links = BROKERS.map(|broker| (broker, None));
+    let mut at = 0;
+    while scene.subscribers_run() {
+        let (broker, kept) = &mut links[at];
+        at = (at + 1) % BROKERS.len();
+        let node = (address(*broker, Site::Viewer), EVENT_HANDLER_PORT).into();
+        if let Some(mut http) = kept.take().or_else(|| Http::connect(node, &caller, SILENCE_MAX).ok()) {
+            let headers = if last_id.is_empty() { String::new() } else { format!("Last-Event-ID: {last_id}\r\n") };
+            match http.open_stream(&target, &headers) {
+                Ok(200) => receive(scene, index, &mut http, &mut last_id),
+                Ok(_) => *kept = Some(http),
+                Err(_) => {}
+            }
         }
         thread::sleep(RETRY_AFTER);
     }
