@@ -119,12 +119,15 @@ fn by_req(links: &mut Option<(SocketAddr, Link)>, node: SocketAddr, event: &str)
     let Some((_, link)) = links else { return Outcome::Refused };
     link.say(&[b"", b"hot", event.as_bytes()]);
     match link.hear() {
-        Ok(Some(Heard::Message(frames))) => match frames[1].as_slice() {
-            b"200" => Outcome::Accepted,
-            b"503" if String::from_utf8_lossy(&frames[2]).contains("not known") => Outcome::Unknown,
-            b"503" => Outcome::Refused,
-            status => panic!("{}: {}", String::from_utf8_lossy(status), String::from_utf8_lossy(&frames[2])),
-        },
+        Ok(Some(Heard::Message(frames))) => {
+            let reason = String::from_utf8_lossy(&frames[2]);
+            match (frames[1].as_slice(), reason.contains("does not lead"), reason.contains("not known whether the change counts")) {
+                (b"200", false, false) => Outcome::Accepted,
+                (b"503", true, false) => Outcome::Refused,
+                (b"503", false, true) => Outcome::Unknown,
+                (status, ..) => panic!("{}: {reason}", String::from_utf8_lossy(status)),
+            }
+        }
         _ => {
             *links = None;
             Outcome::Unknown
