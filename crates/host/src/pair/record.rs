@@ -4,7 +4,7 @@
 //! checksum: the newest valid one counts, and a write that is cut off leaves the one before.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -43,6 +43,14 @@ pub enum RecordError {
         /// The system's words.
         error: io::Error,
     },
+    /// Another process has the record, and could promise something else.
+    #[error(
+        "another process uses the record {file} of what this node has promised. Stop one of the two. A node of another pair needs another --data."
+    )]
+    InUse {
+        /// Which.
+        file: PathBuf,
+    },
     /// The file is damaged: who takes part without knowing its promises could vote twice.
     #[error("the record {file} is damaged: {error}. Give the node a new --data, wait for one lease, and let it join as a new one.")]
     Damaged {
@@ -65,6 +73,8 @@ pub enum RecordError {
 /// The two files.
 #[derive(Debug)]
 pub struct RecordFiles {
+    /// Locked until this is dropped or the process ends.
+    _lock: File,
     files: [File; 2],
     /// The number of the newest record; its last bit names its file.
     number: u64,
@@ -94,13 +104,14 @@ fn decode(bytes: &[u8]) -> Option<(u64, Record)> {
 }
 
 impl RecordFiles {
-    /// Opens the files in `directory`, which is made if it is not there, and gives the newest record. A node without one is new.
+    /// Locks and opens the files in `directory`, which is made if it is not there, and returns the newest record. A node without one is new.
     ///
     /// # Errors
-    /// Returns [`RecordError`] if the files cannot be read, or both are damaged.
+    /// Returns [`RecordError`] if the files cannot be read, another process uses them, or both are damaged.
     pub fn open(directory: &Path) -> Result<(Self, Record), RecordError> {
         let failed = |file: &str, error| RecordError::File { file: directory.join(file), error };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("", error))?;
+        let lock = lock(&directory.join(FILES[0]))?;
         let found: Vec<Option<Vec<u8>>> =
             FILES.iter().map(|name| read(directory, name)).collect::<Result<_, _>>().map_err(|(name, error)| failed(name, error))?;
         let newest = found.iter().flatten().filter_map(|bytes| decode(bytes)).max_by_key(|(number, _)| *number);
@@ -112,7 +123,7 @@ impl RecordFiles {
             None => (0, former(directory)?),
         };
         let open = |name: &'static str| preallocated(&directory.join(name)).map_err(|error| failed(name, error));
-        let mut files = Self { files: [open(FILES[0])?, open(FILES[1])?], number };
+        let mut files = Self { _lock: lock, files: [open(FILES[0])?, open(FILES[1])?], number };
         if newest.is_none() {
             files.write(record).map_err(|error| failed(FILES[1], error))?;
         }
@@ -132,6 +143,17 @@ impl RecordFiles {
         file.sync_data()?;
         self.number = number;
         Ok(())
+    }
+}
+
+/// Locks a file, which is made if it is not there.
+fn lock(path: &Path) -> Result<File, RecordError> {
+    let failed = |error| RecordError::File { file: path.to_owned(), error };
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(RecordError::InUse { file: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
     }
 }
 
@@ -216,15 +238,27 @@ mod tests {
     fn newest_record_is_read_after_restart() {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("new");
-        let (mut files, record) = RecordFiles::open(&directory).unwrap();
-        assert_eq!(record, Record::NEW);
+        let mut expected = Record::NEW;
         for epoch in 1..6 {
-            files.write(voted(epoch)).unwrap();
-            assert_eq!(RecordFiles::open(&directory).unwrap().1, voted(epoch));
+            let (mut files, record) = RecordFiles::open(&directory).unwrap();
+            assert_eq!(record, expected);
+            expected = voted(epoch);
+            files.write(expected).unwrap();
         }
         for name in FILES {
             assert_eq!(fs::metadata(directory.join(name)).unwrap().len(), FILE_BYTES as u64);
         }
+    }
+
+    #[test]
+    fn record_of_running_process_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut files, _) = RecordFiles::open(place.path()).unwrap();
+        files.write(voted(1)).unwrap();
+        assert!(matches!(RecordFiles::open(place.path()), Err(RecordError::InUse { .. })));
+        files.write(voted(2)).unwrap();
+        drop(files);
+        assert_eq!(RecordFiles::open(place.path()).unwrap().1, voted(2));
     }
 
     #[test]
@@ -234,6 +268,7 @@ mod tests {
         files.write(voted(1)).unwrap();
         files.write(voted(2)).unwrap();
         let newest = place.path().join(FILES[(files.number % 2) as usize]);
+        drop(files);
         let whole = fs::read(&newest).unwrap();
         for cut in 0..whole.len() {
             let mut torn = whole.clone();
@@ -273,7 +308,7 @@ mod tests {
         let (files, _) = RecordFiles::open(place.path()).unwrap();
         // The system's device for a disk that is always full.
         let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut blocked = RecordFiles { files: [full(), full()], number: files.number };
+        let mut blocked = RecordFiles { _lock: full(), files: [full(), full()], number: files.number };
         assert_eq!(blocked.write(voted(1)).unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(blocked.number, files.number, "the next attempt goes to the same file");
         let poll = mio::Poll::new().unwrap();
