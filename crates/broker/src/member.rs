@@ -313,6 +313,16 @@ impl Member {
         self.wanted.epoch
     }
 
+    /// Returns true if this node lacks changes that a leader has answered, by its own record: it asks for no votes.
+    pub fn lacks_changes(&self) -> bool {
+        self.wanted.standing.out == Some(self.config.node)
+    }
+
+    /// Returns why a node last refused a request of this one, since this one last led or followed a new epoch.
+    pub fn last_refusal(&self, node: Node) -> Option<BallotRefusal> {
+        self.refusals_told[node.index()]
+    }
+
     fn receive(&mut self, from: Node, ballot: Ballot, outputs: &mut Vec<Output>) {
         if from == self.config.node || !self.config.has(from) {
             outputs.push(Output::Tell(Tell::NotAMember(from)));

@@ -196,8 +196,14 @@ impl Gate {
     /// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has. At Bodkin's own port the answer also
     /// says what is wrong with the pair, because `bodkin status` shows it.
     fn fenced(&self, is_monitor: bool) -> Answer {
+        let has_no_leader = self.leadership.as_ref().is_some_and(|leadership| leadership.has_no_leader());
         let troubles = self.leadership.iter().filter(|_| is_monitor).flat_map(|leadership| leadership.troubles().texts());
-        let text = "Another node of the pair leads, or is about to. Ask it, or this one again in a moment.".to_owned();
+        let text = if has_no_leader {
+            "No leader of the pair is found. Ask the other node, or this one again in a moment."
+        } else {
+            "Another node of the pair leads, or is about to. Ask it, or this one again in a moment."
+        };
+        let text = text.to_owned();
         let answer = Answer::text(503, troubles.fold(text, |text, trouble| format!("{text}{TROUBLE}{trouble}.")));
         Answer { header: Some(("Retry-After", "1".to_owned())), ..answer }
     }

@@ -12,6 +12,7 @@ mod hand_over;
 mod hostile;
 mod messages;
 mod moves;
+mod no_leader;
 pub mod nodes;
 mod secure;
 mod send_queue;

@@ -53,6 +53,11 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
             "1 while this standby cannot keep what the leader sends, so that it does not take over.",
             troubles.count(|trouble| *trouble == Trouble::Follow),
         ),
+        (
+            "bodkin_pair_without_leader",
+            "1 while this node finds no leader of the pair, and cannot lead.",
+            u64::from(leadership.has_no_leader()),
+        ),
     ]
     .into_iter()
     .chain(witness)

@@ -27,6 +27,8 @@ pub struct Leadership {
     witness: AtomicU8,
     /// Nothing new is to be taken by requests: the lead is about to be handed over.
     is_held: AtomicBool,
+    /// Whether this broker finds no leader, and cannot lead.
+    finds_no_leader: AtomicBool,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
@@ -37,11 +39,23 @@ pub struct Leadership {
 impl Default for Leadership {
     fn default() -> Self {
         let [until_ns, epoch, taken_over, unreached, granted_ns] = [0; 5].map(AtomicU64::new);
-        let [is_protected, is_held] = [false; 2].map(AtomicBool::new);
+        let [is_protected, is_held, finds_no_leader] = [false; 3].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
         let witness = AtomicU8::new(NO_WITNESS);
         let troubles = Troubles::default();
-        Self { until_ns, epoch, taken_over, unreached, witness, granted_ns, is_protected, is_held, clock_difference_ns, troubles }
+        Self {
+            until_ns,
+            epoch,
+            taken_over,
+            unreached,
+            witness,
+            granted_ns,
+            is_protected,
+            is_held,
+            finds_no_leader,
+            clock_difference_ns,
+            troubles,
+        }
     }
 }
 
@@ -111,6 +125,16 @@ impl Leadership {
     /// What is wrong with the pair just now.
     pub fn troubles(&self) -> &Troubles {
         &self.troubles
+    }
+
+    /// Returns true if this broker has found no leader for longer than a failover takes, and cannot lead.
+    pub fn has_no_leader(&self) -> bool {
+        self.finds_no_leader.load(SeqCst)
+    }
+
+    /// Records whether this broker finds no leader; returns what was recorded before.
+    pub(super) fn finds_no_leader(&self, finds_none: bool) -> bool {
+        self.finds_no_leader.swap(finds_none, SeqCst)
     }
 
     /// How many of the pair's other nodes this one is not connected to. A Backup that does not reach the witness cannot take over.

@@ -5,6 +5,7 @@
 mod channel;
 mod greetings;
 mod hand_over;
+mod no_leader;
 
 use std::{
     collections::VecDeque,
@@ -29,6 +30,7 @@ use self::{
     channel::{Channel, ChannelPause},
     greetings::Notices,
     hand_over::HandOver,
+    no_leader::LeaderWatch,
 };
 use super::{
     COPY_FILE, Duty, Leadership, Message, News, PairConfig, PairError, Promoted,
@@ -114,6 +116,7 @@ pub struct PairThread {
     /// What happens often, for the log.
     seldom: SeldomOf,
     notices: Notices,
+    leader_watch: LeaderWatch,
     /// The lead is being handed over.
     hand_over: Option<HandOver>,
     is_ending: bool,
@@ -171,6 +174,7 @@ impl PairThread {
             may_accept: false,
             seldom: SeldomOf::default(),
             notices: Notices::default(),
+            leader_watch: LeaderWatch::new(now),
             hand_over: None,
             is_ending: false,
         })
@@ -246,6 +250,7 @@ impl PairThread {
             self.lost(node);
         }
         self.ask_clock();
+        self.watch_leader(now);
         self.step(Input::Beat);
         self.links.begin_handshakes().into_iter().for_each(|slot| self.read(slot));
         let lost = self.links.beat(now, self.beats, self.introduction());
@@ -304,7 +309,9 @@ impl PairThread {
             Output::Send { to, ballot } => {
                 self.beat.with_ballot();
                 if matches!(ballot, Ballot::Grant { .. }) {
-                    self.leadership.grants(boot_time());
+                    let now = boot_time();
+                    self.leadership.grants(now);
+                    self.leader_watch.found(now);
                 }
                 self.links.send(to, LinkFrame::Ballot(ballot));
             }
@@ -333,12 +340,18 @@ impl PairThread {
     }
 
     fn lead(&mut self, epoch: Epoch, until: Instant) {
+        let is_failover = self.follows || self.leadership.epoch() != Epoch::NONE;
         self.leadership.lead(epoch, until);
+        self.leader_watch.found(boot_time());
         if self.leads == Some(epoch) {
             return;
         }
         self.leadership.protect(false);
-        tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
+        if is_failover {
+            tracing::warn!(%epoch, node = ?self.config.node, "this node of the pair leads now");
+        } else {
+            tracing::info!(%epoch, node = ?self.config.node, "this node of the pair leads");
+        }
         (self.leads, self.follows, self.protection) = (Some(epoch), false, Protection::Unsettled);
         self.end_other_channel(epoch);
         self.leads_in_hand_over();
@@ -461,7 +474,10 @@ impl PairThread {
                 return self.take_channel(slot, peer, epoch, (Peer { node, incarnation }, protocol, protocol_min));
             }
             (None, _) => return Err("a greeting was expected first".into()),
-            (Some(from), LinkFrame::Ballot(ballot)) => self.step(Input::Received { from, ballot }),
+            (Some(from), LinkFrame::Ballot(ballot)) => {
+                self.note_leader(from, &ballot);
+                self.step(Input::Received { from, ballot });
+            }
             (Some(from), LinkFrame::Replication(Replication::Heartbeat { epoch, progress })) => {
                 self.step(Input::Heard(from));
                 self.progressed(from, progress);

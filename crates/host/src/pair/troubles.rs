@@ -26,6 +26,8 @@ pub enum Trouble {
     RecordOf(Node),
     /// This node cannot keep what the leader sends.
     Follow,
+    /// This broker finds no leader, and cannot lead.
+    NoLeader,
 }
 
 struct Entry {
