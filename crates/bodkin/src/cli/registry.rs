@@ -22,7 +22,7 @@ pub struct RegistryOptions {
     /// The port offset that the cloud on this machine was started with [default: what /etc/bodkin/bodkin.toml says, or else 0; 0 with --service-registry]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N")]
     port_offset: Option<u16>,
-    /// Bodkin's own port [default: on the Service Registry's host, 8440 plus the port offset]
+    /// Bodkin's own port [default: on the Service Registry's host, the Service Registry's port minus 3; with --port-offset 8440 plus the offset]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_addresses)]
     monitor: Option<String>,
     #[command(flatten)]
@@ -75,11 +75,20 @@ impl RegistryOptions {
 
     fn monitor_address(&self) -> String {
         self.monitor.clone().unwrap_or_else(|| {
-            let port = u32::from(Port::Monitor.default_port()) + u32::from(self.port_offset());
             let registries = self.service_registry();
-            let hosts = registries.split(',').map(|registry| registry.rsplit_once(':').map_or(registry, |(host, _)| host));
-            hosts.map(|host| format!("{host}:{port}")).collect::<Vec<_>>().join(",")
+            let mut monitors: Vec<String> = registries.split(',').map(|registry| self.monitor_of(registry)).collect();
+            monitors.dedup();
+            monitors.join(",")
         })
+    }
+
+    /// Returns the address of Bodkin's own port at the node of a Service Registry. Both nodes of a pair may run on one machine, with different port offsets.
+    fn monitor_of(&self, registry: &str) -> String {
+        let (host, port) = registry.rsplit_once(':').unwrap_or((registry, ""));
+        let registry_port = u32::from(CoreSystem::ServiceRegistry.default_port());
+        let of_registry = || port.parse::<u32>().ok()?.checked_sub(registry_port);
+        let offset = self.port_offset.map(u32::from).or_else(of_registry).unwrap_or(0);
+        format!("{host}:{}", u32::from(Port::Monitor.default_port()) + offset)
     }
 
     fn service_registry(&self) -> String {
@@ -144,6 +153,8 @@ mod tests {
         assert_eq!(options(None, None, Some(100)).monitor_address(), "127.0.0.1:8540");
         assert_eq!(options(Some("[::1]:18443"), None, Some(10_000)).monitor_address(), "[::1]:18440");
         assert_eq!(options(Some("h:1,i:1"), None, None).monitor_address(), "h:8440,i:8440");
+        assert_eq!(options(Some("h:8443,h:8543"), None, None).monitor_address(), "h:8440,h:8540");
+        assert_eq!(options(Some("h:8443,h:8543"), None, Some(100)).monitor_address(), "h:8540");
         assert_eq!(options(Some("h:1"), Some("i:2"), Some(0)).monitor_address(), "i:2");
     }
 }
