@@ -412,7 +412,7 @@ fn a_publisher_is_told_why_it_is_refused_and_goes_on_with_the_next_event() {
 }
 
 #[test]
-fn what_comes_too_fast_is_told_and_never_covered_for_itself() {
+fn too_fast_publisher_is_notified_of_each_excess_event() {
     let data = tempfile::tempdir().expect("a directory");
     let slow = "[[topic]]\nevent_type = \"slow\"\nperiod_s = 3600\ndeadline_s = 60\nloss_tolerance = 0\nretention = 1\n";
     let cloud = start(data.path(), slow, &[]);

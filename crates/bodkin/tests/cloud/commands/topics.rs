@@ -83,6 +83,7 @@ fn people_are_told_what_is_refused_why_and_what_would_be_admitted() {
         "or with platform.failover_ms = 49.9",
         "1 of 2 entries are refused",
         "50 ms as stated",
+        "later than their deadlines (x + promote + drain)",
         "taken as zero",
     ] {
         assert!(told.contains(line), "{line} is not told:\n{told}");

@@ -15,7 +15,7 @@ use crate::support::arrowhead::system;
 use crate::support::cloud::System;
 use crate::support::link::{Heard, Link};
 use crate::support::patience::{PATIENCE, eventually};
-use crate::zmtp::{settle, texts};
+use crate::zmtp::settle;
 
 /// No event may be missed; the publisher keeps what may be lost in a fail-over.
 pub const TOPIC: &str =
@@ -217,24 +217,48 @@ fn short_stops_and_deaths_of_the_others_lose_nothing() {
     drop(witness);
 }
 
+/// The number that the next event carries; commands are passed over.
+fn next_number(link: &mut Link) -> u64 {
+    loop {
+        match link.hear() {
+            Ok(Some(Heard::Message(frames))) if frames.len() == 3 => {
+                return String::from_utf8_lossy(&frames[1]).parse().expect("a number");
+            }
+            Ok(Some(Heard::Message(_))) => {}
+            other => panic!("an event was expected: {other:?}"),
+        }
+    }
+}
+
 #[test]
-fn a_sub_of_the_node_that_follows_goes_on_in_its_connection() {
+fn subscribers_at_follower_receive_each_event_of_next_leader_on_same_connection() {
     let (pair, _witness, _backup, primary) = Pair::known("", TOPIC);
     register(&primary);
+    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("panel", 3))).unwrap().expect_status(201);
     let (_, second) = pair.zmtp_addresses();
-    let mut subs = [SocketType::Sub, SocketType::Xsub].map(|socket_type| {
-        let mut sub = Link::client(TcpStream::connect(second).expect("a connection"), socket_type, ClientSecurity::Null);
-        assert!(matches!(sub.hear(), Ok(Some(Heard::Ready(_)))));
-        sub.subscribe(b"hot");
-        settle(&mut sub);
-        sub
-    });
+    let connect = |socket_type| {
+        let mut link = Link::client(TcpStream::connect(second).expect("a connection"), socket_type, ClientSecurity::Null);
+        assert!(matches!(link.hear(), Ok(Some(Heard::Ready(_)))));
+        link
+    };
+    let [mut sub, mut xsub, mut panel] = [SocketType::Sub, SocketType::Xsub, SocketType::Dealer].map(connect);
+    for link in [&mut sub, &mut xsub] {
+        link.subscribe(b"hot");
+        settle(link);
+    }
+    say(&mut panel, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: Incarnation(1), name: "panel" });
+    hear(&mut panel, |command| assert!(matches!(command, ClientFrame::Leader { is_leader: false, .. })));
+    subscribe(&mut panel, "hot", None);
+    hear(&mut panel, |command| assert!(matches!(command, ClientFrame::Subscribed { .. })));
     let mut clients = Clients::of(&pair);
+    clients.come_through(50);
+    let behind_kill = clients.published + 1;
     primary.signal(Signal::SIGKILL);
     clients.come_through(50);
-    let last = ("hot".to_owned(), clients.published.to_string());
-    for sub in &mut subs {
-        while texts(sub) != last {}
+    for (name, link) in [("SUB", &mut sub), ("XSUB", &mut xsub), ("DEALER", &mut panel)] {
+        let first = next_number(link);
+        assert!(first <= behind_kill, "{name}: the leader died in front of {behind_kill}, and the first event is {first}");
+        (first + 1..=clients.published).for_each(|expected| assert_eq!(next_number(link), expected, "{name}"));
     }
 }
 

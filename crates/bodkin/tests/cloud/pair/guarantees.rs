@@ -6,6 +6,7 @@ use bodkin_client::realtime::{
     Brokers, Guarantee, PublisherReport, RealtimePublisher, RealtimeSubscriber, Retention, SessionReport, SubscriberReport, Subscription,
     WhenFull,
 };
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::clients::EACH;
@@ -92,4 +93,45 @@ fn a_publisher_a_subscriber_and_a_stream_are_told_that_there_is_no_backup_and_th
     assert!(both_are_told(&[Guarantee::Held, Guarantee::Suspended, Guarantee::Held]), "{}", primary.said());
     later.wait_until(|told| losses(told) == ["suspended", "held"], "it is back");
     assert!(!any.has(|told| !notices(told).is_empty()), "a topic that tolerates any loss has nothing to suspend");
+}
+
+#[test]
+fn failover_longer_than_x_suspends_bound_on_losses() {
+    let (pair, _witness, mut backup, primary) = Pair::known("", TOPICS);
+    primary.call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system("sensor", 1))).unwrap().expect_status(201);
+    let (first, second) = pair.zmtp_addresses();
+    let mut publisher = RealtimePublisher::connect(Brokers::pair("sensor", first, second)).expect("a publisher");
+    let topic = publisher.add_topic("hot", Retention::new(800, 800, WhenFull::Block));
+    let mut covered = 0;
+    let mut publish = |number: u64| {
+        publisher.publish(topic, b"1").expect("there is room");
+        eventually(|| {
+            let turned = publisher.turn(Duration::from_millis(1), |report| {
+                if let PublisherReport::Covered { through, .. } = report {
+                    covered = through.0;
+                }
+            });
+            turned.expect("a turn");
+            covered == number
+        })
+    };
+    assert!(publish(1), "{}", primary.said());
+    let platform = primary.call(System::Monitor, "GET", "/api/v1/platform", None).expect("an answer").json();
+    let x = Duration::from_micros(platform["failoverUs"].as_u64().expect("a number"));
+    primary.signal(Signal::SIGKILL);
+    // The publisher takes no turn meanwhile, so the next leader hears it too late.
+    std::thread::sleep(x * 2);
+    backup.served();
+    assert!(publish(2), "{}", backup.said());
+    assert!(eventually(|| backup.gauge("bodkin_failover_long") == 1), "x is {x:?}: {}", backup.said());
+    let hot = EventStream::open(backup.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    hot.wait_until(|told| notices(told).len() == 1, "there is no Backup");
+    drop(primary);
+    let _primary = pair.primary();
+    backup.protected(true);
+    hot.wait_until(|told| notices(told).len() > 1, "there is a Backup");
+    let after = EventStream::open(backup.address(System::EventHandler), "/eventhandler/subscription?eventtype=hot", &[]);
+    for stream in [&hot, &after] {
+        stream.wait_until(|told| notices(told).last().is_some_and(|notice| notice["losses"] == "suspended"), "x was exceeded");
+    }
 }

@@ -1,15 +1,21 @@
 //! What subscribers ask of a topic beyond its declaration holds at the node that leads next from its first instant on.
 
+use std::net::TcpStream;
 use std::time::Duration;
 
-use bodkin_client::realtime::{Brokers, RealtimeSubscriber, Session, SubscriberReport, Subscription};
+use bodkin_broker::wire::ClientFrame;
+use bodkin_broker::{Epoch, Incarnation};
+use bodkin_client::realtime::{Brokers, ClientSecurity, RealtimeSubscriber, Session, SubscriberReport, Subscription};
+use bodkin_zmtp::SocketType;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::clients::EACH;
 use super::nodes::{Node, Pair};
+use crate::dealer::{hear, say, subscribe};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
+use crate::support::link::{Heard, Link};
 use crate::support::patience::eventually;
 
 const TOPIC: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 10\ndeadline_ms = 500\nloss_tolerance = 3\nretention = 800\n";
@@ -53,4 +59,37 @@ fn the_strictest_is_in_force_at_the_promoted_node_before_its_subscriber_has_come
     backup.served();
     assert_eq!(promised(&backup), asked, "{}", backup.said());
     drop(subscriber);
+}
+
+#[test]
+fn wait_that_declaration_has_shortened_is_short_at_next_leader() {
+    let (pair, _witness, mut backup, primary) = Pair::known("", "");
+    let register = |name: &str, port| {
+        primary
+            .call(System::ServiceRegistry, "POST", "/serviceregistry/mgmt/systems", Some(&system(name, port)))
+            .unwrap()
+            .expect_status(201);
+    };
+    let declare = |required_for_max_s: u64| {
+        let topic = json!({
+            "event_type": "COLD", "period_ms": 10, "loss_tolerance": 0, "retention": 800, "required_for_max_s": required_for_max_s
+        });
+        primary.call(System::Monitor, "POST", "/api/v1/topics", Some(&topic)).expect("an answer").expect_status(201);
+    };
+    register("alarm", 1);
+    declare(86_400);
+    let (first, _) = pair.zmtp_addresses();
+    let mut alarm = Link::client(TcpStream::connect(first).expect("a connection"), SocketType::Dealer, ClientSecurity::Null);
+    assert!(matches!(alarm.hear(), Ok(Some(Heard::Ready(_)))));
+    say(&mut alarm, &ClientFrame::Hello { epoch: Epoch::NONE, incarnation: Incarnation(1), name: "alarm" });
+    hear(&mut alarm, |command| assert!(matches!(command, ClientFrame::Leader { is_leader: true, .. })));
+    subscribe(&mut alarm, "cold", Some(Duration::from_secs(80_000)));
+    hear(&mut alarm, |command| assert!(matches!(command, ClientFrame::Subscribed { .. }), "{command:?}"));
+    primary.call(System::Monitor, "DELETE", "/api/v1/topics?event_type=COLD", None).expect("an answer");
+    declare(2);
+    // Its answer comes after the Backup has everything that was sent before.
+    register("display", 2);
+    primary.signal(Signal::SIGKILL);
+    backup.served();
+    assert!(eventually(|| backup.said().contains("not waited for any more")), "{}", backup.said());
 }

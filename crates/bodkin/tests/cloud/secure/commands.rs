@@ -271,7 +271,11 @@ fn a_system_does_for_itself_what_is_its_own() {
         ("event publish PRESSURE 3 --system gauge", DENIED, "gauge publishes with its own certificate, named by --cert"),
         ("event publish PRESSURE 3 --system gauge --realtime", Some(1), "give the system's by --curve FILE"),
         ("event tail PRESSURE --realtime", Some(1), "and the cloud's by --server-key KEY"),
-        ("event tail PRESSURE --realtime --curve absent.curve --server-key -LY?}eBkHDcI{nKgPvY+/GCP/kSs8WO<Q2bYA]VT", Some(1), "absent.curve"),
+        (
+            "event tail PRESSURE --realtime --curve absent.curve --server-key -LY?}eBkHDcI{nKgPvY+/GCP/kSs8WO<Q2bYA]VT",
+            Some(1),
+            "absent.curve",
+        ),
         ("status --insecure", Some(1), "it speaks TLS, as a cloud in secure mode does: leave out --insecure"),
         ("service list --insecure", Some(1), "leave out --insecure"),
         ("event tail PRESSURE --insecure", Some(1), "leave out --insecure"),

@@ -58,6 +58,14 @@ fn what_was_dropped_at_the_end_of_a_stream_is_told_behind_a_silence_and_once() {
 }
 
 #[test]
+fn silence_before_last_is_period_within_limits() {
+    let silence = |period: Duration| Terms { period_ns: period.as_nanos() as u64, ..roomy() }.last_after();
+    let ms = Duration::from_millis;
+    assert_eq!([ms(1), ms(20), ms(10_000)].map(silence), [LAST_AFTER_MIN, ms(20), LAST_AFTER_MAX]);
+    assert_eq!((LAST_AFTER_MIN, LAST_AFTER_MAX), (ms(5), ms(1_000)));
+}
+
+#[test]
 fn what_the_next_event_shows_is_not_told() {
     let (mut driven, stream, required, other) = dropping();
     driven.publish_late(stream, 2);

@@ -47,7 +47,7 @@ fn frame_platform() -> Platform {
 
 #[test]
 fn the_loads_of_frame_fit_on_one_core() {
-    let plan = Plan::of(&frame_platform(), &frame([10, 10, 4_500, 4_500, 4_500, 5]));
+    let plan = Plan::of(&Platform { promote: ms(1), ..frame_platform() }, &frame([10, 10, 4_500, 4_500, 4_500, 5]));
     assert!(plan.is_admitted());
     let [core] = plan.cores[..] else { panic!("there is one core") };
     assert_eq!(core.topics, 13_525);
@@ -56,7 +56,7 @@ fn the_loads_of_frame_fit_on_one_core() {
     assert!(lead >= us(9_026) && lead < us(9_600), "{lead}");
     let recovery = core.recovery.expect("all deadlines are finite");
     assert_eq!(recovery.events, 10 * 4 + 10 * 2 + 4_500 * 3 + 4_500 * 2 + 5 * 3);
-    assert_eq!(plan.failover_latency, Some(ms(50) + recovery.drain));
+    assert_eq!(plan.failover_latency, Some(ms(50) + ms(1) + recovery.drain));
 }
 
 #[test]

@@ -97,27 +97,29 @@ enum Answer {
 }
 
 #[test]
-fn subscriber_with_deadline_receives_before_admission_answers() {
-    let mut scene = Scene::new();
-    let (display, _display) = scene.dealer("display");
-    scene.declare("T", false);
-    scene.shard.subscribe_dealer(display, "t", (None, Some(DEADLINE_NS)), None, Watermarks::Own(&[]));
-    let (sensor, _sensor) = scene.publisher("sensor");
-    scene.leads();
-    scene.publish(sensor, "T", 1).unwrap();
-    scene.shard.work(16);
-    assert_eq!(scene.events(display), ["event 1"]);
-    scene.shard.make_noted();
-    assert_eq!(scene.shard.endpoint.dealer(display).questions, 1, "admission has not answered");
-    scene.publish(sensor, "T", 2).unwrap();
-    scene.shard.work(16);
-    assert_eq!(scene.events(display), ["event 2"]);
-    let link = scene.shard.dealer_key(display);
-    scene.shard.dealer_answered(link, "T", Ok(()));
-    assert_eq!(scene.answers(display), [Answer::Subscribed]);
-    scene.publish(sensor, "T", 3).unwrap();
-    scene.shard.work(16);
-    assert_eq!(scene.events(display), ["event 3"]);
+fn subscriber_with_wish_receives_before_admission_answers() {
+    for wish in [(None, Some(DEADLINE_NS)), (Some(0), None)] {
+        let mut scene = Scene::new();
+        let (display, _display) = scene.dealer("display");
+        scene.declare("T", false);
+        scene.shard.subscribe_dealer(display, "t", wish, None, Watermarks::Own(&[]));
+        let (sensor, _sensor) = scene.publisher("sensor");
+        scene.leads();
+        scene.publish(sensor, "T", 1).unwrap();
+        scene.shard.work(16);
+        assert_eq!(scene.events(display), ["event 1"]);
+        scene.shard.make_noted();
+        assert_eq!(scene.shard.endpoint.dealer(display).questions, 1, "admission has not answered");
+        scene.publish(sensor, "T", 2).unwrap();
+        scene.shard.work(16);
+        assert_eq!(scene.events(display), ["event 2"]);
+        let link = scene.shard.dealer_key(display);
+        scene.shard.dealer_answered(link, "T", Ok(()));
+        assert_eq!(scene.answers(display), [Answer::Subscribed]);
+        scene.publish(sensor, "T", 3).unwrap();
+        scene.shard.work(16);
+        assert_eq!(scene.events(display), ["event 3"]);
+    }
 }
 
 #[test]
@@ -238,6 +240,8 @@ fn durable_event_beyond_unsynced_limit_is_refused() {
     scene.shard.unsynced.publishers = vec![(Position(u64::MAX), Waiting::Event(stream, Sequence(1))); UNSYNCED_MAX].into();
     scene.publish(sensor, "KEPT", 2).unwrap();
     assert_eq!(scene.answers(sensor), [Answer::Refused(2, RefusalReason::NotKept)]);
+    // HTTP and REQ ask the same.
+    assert_eq!(scene.shard.check_durable(None).map_err(|error| error.error_code), Err(503));
     scene.publish(sensor, "NOT-KEPT", 1).unwrap();
     scene.shard.tell_covered();
     assert_eq!(scene.answers(sensor), [Answer::Covered(1)]);
