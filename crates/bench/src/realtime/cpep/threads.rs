@@ -85,6 +85,11 @@ fn worked_and_all(line: &str) -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        process::Command,
+        time::{Duration, Instant},
+    };
+
     use super::*;
 
     #[test]
@@ -102,7 +107,7 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let work = move || {
             let begun = crate::processor_time::own();
-            while crate::processor_time::own() < begun + std::time::Duration::from_millis(20) {}
+            while crate::processor_time::own() < begun + Duration::from_millis(20) {}
             named.send(()).is_ok() && receiver.recv().is_err()
         };
         let worker = std::thread::Builder::new().name("a worker (8)".into()).spawn(work).unwrap();
@@ -116,11 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_is_switched_from() {
-        let before = Switches::of(Pid::this()).unwrap();
-        // A sleep that is over before the thread gives its processor up is no switch: on a busy machine some are.
-        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(5)));
-        let switches = Switches::of(Pid::this()).unwrap().since(before).switches;
-        assert!(switches >= 10, "{switches} of 20");
+    fn process_that_waits_is_switched_from() {
+        const SWITCHES: u64 = 10;
+        // A process of its own: in this one, threads of other tests end, and their counts with them.
+        let mut shell = Command::new("sh").args(["-c", "while :; do sleep 0.005; done"]).spawn().unwrap();
+        let pid = Pid::from_raw(shell.id() as i32);
+        let before = Switches::of(pid).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        let mut switches = 0;
+        while switches < SWITCHES && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+            switches = Switches::of(pid).unwrap().since(before).switches;
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert!(switches >= SWITCHES, "{switches}");
     }
 }
