@@ -21,9 +21,9 @@ pub fn page(request: &Request, leadership: &Leadership, leader: Option<&LeaderPl
     let told = match leader {
         Some(place) => {
             let address = address(request, place);
-            format!("<p>Its dashboard: <a href=\"{address}\">{address}</a></p>")
+            format!("<p>Dashboard of the last known leader: <a href=\"{address}\">{address}</a></p>")
         }
-        None => "<p>Where its dashboard is is not known here: no node has led since the pair was made, or this one has no copy yet.</p>"
+        None => "<p>The leader's address is not known here: no node has led since the pair was made, or this node has no copy yet.</p>"
             .to_owned(),
     };
     let epoch = match leadership.epoch().0 {
