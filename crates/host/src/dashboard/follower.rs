@@ -8,10 +8,16 @@ use crate::{answer::Answer, control::now, host_name, pair::Leadership, request::
 /// The page; what differs is put in the place of its comments.
 const PAGE: &str = include_str!("follower.html");
 
-const FOLLOWS: &str = "<h1>Another node of the pair leads</h1>\n<section class=\"panel\">\n\
-    <p>This node follows: it keeps what the other one has, and takes over where that one is gone. Until then it shows and changes nothing of the cloud.</p>";
-const FINDS_NO_LEADER: &str = "<h1>No leader of the pair is found</h1>\n<section class=\"panel\">\n\
-    <p>This node finds no leader, and cannot lead: <code>bodkin status</code> of this node says why. It shows and changes nothing of the cloud.</p>";
+/// Heading and text while another node leads.
+const FOLLOWS: (&str, &str) = (
+    "Another node of the pair leads",
+    "This node follows: it keeps what the other one has, and takes over where that one is gone. Until then it shows and changes nothing of the cloud.",
+);
+/// Heading and text while this node finds no leader.
+const FINDS_NO_LEADER: (&str, &str) = (
+    "No leader of the pair is found",
+    "This node finds no leader, and cannot lead: <code>bodkin status</code> of this node says why. It shows and changes nothing of the cloud.",
+);
 
 /// The files that it is made of, which are served though this node does not lead.
 pub const FILES: [&str; 3] = ["/", "/dashboard.css", "/icon.svg"];
@@ -30,8 +36,10 @@ pub fn page(request: &Request, leadership: &Leadership, leader: Option<&LeaderPl
         0 => "none".to_owned(),
         epoch => epoch.to_string(),
     };
+    let (heading, state) = if leadership.has_no_leader() { FINDS_NO_LEADER } else { FOLLOWS };
     let page = PAGE
-        .replace("<!--state-->", if leadership.has_no_leader() { FINDS_NO_LEADER } else { FOLLOWS })
+        .replace("<!--heading-->", heading)
+        .replace("<!--state-->", state)
         .replace("<!--leader-->", &told)
         .replace("<!--epoch-->", &epoch)
         .replace("<!--at-->", &now().whole_seconds().to_string());

@@ -47,7 +47,7 @@ const WAIT_LEASES: u32 = 4;
 const WAIT_MIN: Duration = Duration::from_millis(200);
 /// The same as long as it is given what it lacks: it writes a whole database.
 const JOIN_MAX: Duration = Duration::from_secs(30);
-/// What whoever waits for an answer is told when this node stops leading. Clients by REQ have only the text to tell this from the refusal of a node that
+/// Answer to clients that wait when this node stops leading. A REQ client has only the text to distinguish this from the refusal of a node that
 /// "does not lead".
 pub const NOT_KNOWN: &str = "It is not known whether the change counts: this node of the pair has stopped leading. Ask the other one.";
 

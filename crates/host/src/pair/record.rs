@@ -48,7 +48,7 @@ pub enum RecordError {
         "another process uses the record {file} of what this node has promised. Stop one of the two. A node of another pair needs another --data."
     )]
     InUse {
-        /// Which.
+        /// The locked file.
         file: PathBuf,
     },
     /// The file is damaged: who takes part without knowing its promises could vote twice.

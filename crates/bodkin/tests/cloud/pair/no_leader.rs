@@ -12,7 +12,7 @@ use crate::support::arrowhead::system;
 use crate::support::cloud::System;
 use crate::support::patience::eventually;
 
-/// What `bodkin status` shows of a node that does not lead.
+/// Returns the text that `bodkin status` shows of a node that does not lead.
 fn status(node: &Node) -> String {
     node.call(System::Monitor, "GET", "/api/v1/overview", None).expect("an answer").expect_status(503).text()
 }

@@ -16,6 +16,8 @@ use super::{
 /// Without a leader for so many leases, and at least [`REPORT_AFTER_MIN`], a broker reports that: every failover is over before.
 const REPORT_AFTER_LEASES: u32 = 10;
 const REPORT_AFTER_MIN: Duration = Duration::from_secs(5);
+/// A broker that stood still for so long starts to count again: it has still to read what was sent meanwhile.
+const PAUSE_MIN: Duration = Duration::from_millis(2_500);
 
 /// When a leader was last found.
 pub(super) struct LeaderWatch {
@@ -56,16 +58,19 @@ impl PairThread {
         // A witness has no status, and the brokers report that they do not reach it.
         let is_broker = self.keeper.is_some();
         let paused_for = now.since(std::mem::replace(&mut self.leader_watch.looked_at, now));
-        // After a pause of this process, what was sent meanwhile is still to be read.
-        let is_refused = || self.leadership.troubles().count(|trouble| matches!(trouble, Trouble::Rejected(_))) > 0;
-        if paused_for > self.config.lease.max(REPORT_AFTER_MIN / 2) {
+        if paused_for > self.config.lease.max(PAUSE_MIN) {
             self.leader_watch.found(now);
         }
         let report_after = (self.config.lease * REPORT_AFTER_LEASES).max(REPORT_AFTER_MIN);
-        if !is_broker || now.since(self.leader_watch.found_at) < report_after || is_refused() {
+        let is_found = now.since(self.leader_watch.found_at) < report_after;
+        // A process that the other nodes refuse is connected to none, and is reported as refused.
+        let is_refused = || self.leadership.troubles().count(|trouble| matches!(trouble, Trouble::Rejected(_))) > 0;
+        if !is_broker || is_found || is_refused() {
             if self.leadership.finds_no_leader(false) {
                 self.leadership.troubles().clear(Trouble::NoLeader);
-                tracing::warn!("this node finds a leader of the pair again");
+                if is_found {
+                    tracing::warn!("this node finds a leader of the pair again");
+                }
             }
             return;
         }

@@ -240,7 +240,7 @@ fn durable_event_beyond_unsynced_limit_is_refused() {
     scene.shard.unsynced.publishers = vec![(Position(u64::MAX), Waiting::Event(stream, Sequence(1))); UNSYNCED_MAX].into();
     scene.publish(sensor, "KEPT", 2).unwrap();
     assert_eq!(scene.answers(sensor), [Answer::Refused(2, RefusalReason::NotKept)]);
-    // HTTP and REQ ask the same.
+    // Events by HTTP and REQ pass the same check.
     assert_eq!(scene.shard.check_durable(None).map_err(|error| error.error_code), Err(503));
     scene.publish(sensor, "NOT-KEPT", 1).unwrap();
     scene.shard.tell_covered();
