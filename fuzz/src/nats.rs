@@ -120,6 +120,7 @@ fn intake(stream: &[u8], behind: u8) {
         stream: "C".to_owned(),
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
+        rewinds: true,
         taken_max: 8,
         look_every: Duration::from_secs(1),
     };

@@ -63,6 +63,8 @@ enum Purpose {
     Stream,
     Consumer,
     Make,
+    /// The consumer is deleted, to be made behind what is remembered.
+    Rewind,
     /// The stream, while messages come.
     Glance,
     /// The consumer behind that: whether anything up to there is still to come.
@@ -105,6 +107,8 @@ pub struct Intake {
     since: BTreeSet<u64>,
     /// The stream was asked for that.
     is_glancing: bool,
+    /// The consumer was compared with the memory since the start.
+    is_compared: bool,
     client: Option<Client>,
     /// Where pulls are answered.
     pulled: Option<Subject>,
@@ -134,6 +138,7 @@ impl Intake {
         let ask_stream = setup.api.stream_info(&setup.stream)?;
         let ask_consumer = setup.api.consumer_info(&setup.stream, &setup.consumer.durable_name)?;
         setup.api.create_consumer(&setup.stream, &setup.consumer)?;
+        setup.api.delete_consumer(&setup.stream, &setup.consumer.durable_name)?;
         Ok(Self {
             setup,
             ask_stream,
@@ -149,6 +154,7 @@ impl Intake {
             quiet_through: 0,
             since: BTreeSet::new(),
             is_glancing: false,
+            is_compared: false,
             client: None,
             pulled: None,
             standing: Standing::Unknown(Duration::ZERO),
@@ -403,11 +409,16 @@ impl Intake {
                 Ok(info) => self.stream_is(info, purpose, now, told),
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
+            Purpose::Rewind => self.make(now, told),
             Purpose::Consumer | Purpose::Make | Purpose::GlanceBehind => match consumer_info(&message.payload) {
                 Ok(info) if matches!(purpose, Purpose::GlanceBehind) => self.glanced(&info),
                 Ok(info) => self.consumer_is(&info, now, told),
                 Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::NoConsumer && matches!(purpose, Purpose::Consumer) => {
-                    self.make(error, now, told);
+                    if !self.setup.creates {
+                        return self.none(Refusal::Answer(AnswerError::Refused(error)).into(), now, told);
+                    }
+                    self.is_compared = true;
+                    self.make(now, told);
                 }
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
@@ -463,17 +474,16 @@ impl Intake {
         }
     }
 
-    /// Makes the consumer behind what is remembered; a taker that remembers nothing begins with the present.
-    fn make(&mut self, error: crate::jetstream::ApiError, now: Duration, told: &mut Vec<Told>) {
-        if !self.setup.creates {
-            return self.none(Refusal::Answer(AnswerError::Refused(error)).into(), now, told);
-        }
-        let floor = self.memory.as_ref().and_then(Memory::floor);
+    /// Makes the consumer behind what is remembered; a taker that remembers nothing begins with its own begin, or the present.
+    fn make(&mut self, now: Duration, told: &mut Vec<Told>) {
+        let memory = self.memory.as_ref();
         let mut config = self.setup.consumer.clone();
-        (config.deliver_policy, config.opt_start_seq) = match floor {
-            Some(floor) => (DeliverPolicy::ByStartSequence, Some(floor + 1)),
-            None => (DeliverPolicy::New, None),
-        };
+        (config.deliver_policy, config.opt_start_seq, config.opt_start_time) =
+            match (memory.and_then(Memory::floor), memory.and_then(Memory::begin)) {
+                (Some(floor), _) => (DeliverPolicy::ByStartSequence, Some(floor + 1), None),
+                (None, Some(time)) => (DeliverPolicy::ByStartTime, None, Some(time.to_owned())),
+                (None, None) => (DeliverPolicy::New, None, None),
+            };
         let question = self.setup.api.create_consumer(&self.setup.stream, &config).expect("its names have made subjects");
         self.ask(question, Purpose::Make, now, told);
     }
@@ -485,6 +495,12 @@ impl Intake {
         let stream = self.stream.as_ref().expect("it was asked before");
         let first = stream.state.first_seq;
         let Some(memory) = &mut self.memory else { return };
+        let is_first = !std::mem::replace(&mut self.is_compared, true);
+        if is_first && self.setup.rewinds && memory.floor().is_some_and(|floor| info.ack_floor.stream_seq > floor) {
+            let consumer = &self.setup.consumer.durable_name;
+            let question = self.setup.api.delete_consumer(&self.setup.stream, consumer).expect("its names have made subjects");
+            return self.ask(question, Purpose::Rewind, now, told);
+        }
         let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
         // Who remembers nothing has had nothing behind where the consumer began.
         self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq).max(self.remembered_seen));

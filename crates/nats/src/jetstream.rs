@@ -85,6 +85,14 @@ impl Api {
         Ok((self.subject("CONSUMER.CREATE", &format!("{stream}.{}", config.durable_name))?, body.to_string().into_bytes()))
     }
 
+    /// Delete this consumer.
+    ///
+    /// # Errors
+    /// Returns an error if the names make no subject.
+    pub fn delete_consumer(&self, stream: &str, consumer: &str) -> Result<Question, SubjectError> {
+        Ok((self.subject("CONSUMER.DELETE", &format!("{stream}.{consumer}"))?, Vec::new()))
+    }
+
     /// Bring the next messages of a consumer to where this is answered.
     ///
     /// # Errors

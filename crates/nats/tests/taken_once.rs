@@ -76,6 +76,7 @@ fn intake() -> Intake {
         stream: "COMMANDS".to_owned(),
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
+        rewinds: true,
         taken_max: 20,
         look_every: Duration::from_millis(500),
     };

@@ -20,7 +20,12 @@ use std::{
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{Incarnation, Sequence};
-use bodkin_nats::{intake::Delivery, jetstream::StreamInfo, protocol::words, servers::Pause};
+use bodkin_nats::{
+    intake::{Delivery, IntakeSetup},
+    jetstream::StreamInfo,
+    protocol::words,
+    servers::Pause,
+};
 use bodkin_store::event_log::EventLogReader;
 
 pub use self::state::{BackState, BackView};
@@ -36,6 +41,7 @@ use super::{
 use crate::{
     inbox::Inbox,
     nats::{Line, LineThread, Stop},
+    trace::now_ns,
 };
 
 /// What the log is told where nothing comes.
@@ -85,6 +91,8 @@ pub struct WayBack(LineThread<FleetTold>);
 impl WayBack {
     /// Begins to take events, which are published as `source`'s.
     ///
+    /// `is_alone`: no other node takes them. The nodes of a pair do not note what the other one has taken, so that their consumer is believed.
+    ///
     /// # Errors
     /// What was noted cannot be read, or no thread be made.
     pub fn start(
@@ -93,13 +101,15 @@ impl WayBack {
         log: EventLogReader,
         (shard, source): (Arc<Inbox>, SystemId),
         state: Arc<BackState>,
+        is_alone: bool,
     ) -> io::Result<Self> {
         let setup = config.intake().expect("only who takes anything starts it");
+        let setup = IntakeSetup { rewinds: is_alone, ..setup };
         let line = Line::new(format!("bodkin {} takes", config.edge), config.place.clone(), Pause::default())?;
         let told = Arc::new(Inbox::new(line.waker()?));
         let thread = Thread {
             reader: Reader::new(config, source),
-            taken_log: TakenLog::open(data, log, source)?,
+            taken_log: TakenLog::open(data, log, source, now_ns())?,
             hands: Hands::new(shard, told.clone()),
             taking: Taking::new(line, setup, state, HELD_UP),
             edge: config.edge.clone(),

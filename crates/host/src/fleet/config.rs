@@ -190,6 +190,7 @@ impl FleetConfig {
             stream: stream.clone(),
             consumer: IntakeSetup::consumer(&self.edge, subjects.into()),
             creates: true,
+            rewinds: false,
             taken_max: TAKEN_MAX,
             look_every: LOOK_EVERY,
         })

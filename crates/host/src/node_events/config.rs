@@ -124,6 +124,7 @@ impl NodeStream {
             stream: self.lane.stream.clone(),
             consumer,
             creates: true,
+            rewinds: true,
             taken_max: TAKEN_MAX,
             look_every: LOOK_EVERY,
         }

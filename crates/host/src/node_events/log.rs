@@ -13,6 +13,7 @@ use crate::{
     fleet::{BackState, Fleet, FleetState, LaneState, Purpose},
     heard::Heard,
     inbox::Inbox,
+    trace::now_ns,
 };
 
 /// Both threads.
@@ -33,7 +34,7 @@ impl NodeLog {
         let back = Arc::new(BackState::new(config.stream.clone(), config.edge.clone()));
         let state = Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), vec![lane], Some(back)));
         let fleet = Fleet::start_between_nodes(config.clone(), data, log, state.clone())?;
-        let (recall, lanes) = Recall::open(&Purpose::Nodes.directory(data), stream.own(), log.clone())?;
+        let (recall, lanes) = Recall::open(&Purpose::Nodes.directory(data), stream.own(), log.clone(), now_ns())?;
         let heard = Heard::new(stream.own(), log.end(), lanes.reached().map(|(node, reached)| (node, reached.position)));
         let crossing = Crossing::by_log(fleet.bell(), state.clone(), heard);
         let taker = Taker::start(stream, (recall, lanes), shard, state, crossing.counts.clone())?;

@@ -279,7 +279,7 @@ mod tests {
         let stream = NodeStream::new(NatsPlace::parse("nats://127.0.0.1:1", None).unwrap(), &terms, "c0", "00000000000000a1");
         let back = Arc::new(BackState::new("NODES".to_owned(), "a1".to_owned()));
         let state = FleetState::new("a1".to_owned(), "NODES".to_owned(), vec![LaneState::default()], Some(back));
-        let recall = || Recall::open(place.path(), stream.own(), reader.clone()).unwrap();
+        let recall = || Recall::open(place.path(), stream.own(), reader.clone(), 9).unwrap();
         let poll = mio::Poll::new().unwrap();
         let shard = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap()));
         let mut thread = Thread::new(&stream, recall(), shard.clone(), Arc::new(state), Arc::default()).unwrap();

@@ -197,8 +197,10 @@ impl Lead {
         let own = own_services::event_handler(&self.parts.store.snapshot()).expect("the core systems were registered");
         let data = &self.parts.config.data;
         let (topics, leadership) = (self.parts.topics.clone(), self.parts.push.leadership.clone());
+        let is_alone = leadership.is_none();
         let fleet = Fleet::start(config.clone(), data, log, topics, state.clone(), own, leadership).map_err(StartError::Fleet)?;
-        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (self.parts.inbox.clone(), own), back));
+        let shard = self.parts.inbox.clone();
+        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (shard, own), back, is_alone));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 /// Everything up to a sequence, and some behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
+    /// Without a floor: the taker begins with messages of this time, in RFC 3339.
+    since: Option<String>,
     floor: Option<u64>,
     behind: BTreeSet<u64>,
 }
@@ -13,7 +15,17 @@ impl Memory {
     /// Done with everything up to `floor`, if it is known, and with these.
     pub fn new(floor: Option<u64>, done: impl IntoIterator<Item = u64>) -> Self {
         let behind = done.into_iter().filter(|sequence| floor.is_none_or(|floor| *sequence > floor)).collect();
-        Self { floor, behind }
+        Self { since: None, floor, behind }
+    }
+
+    /// Done with nothing, and not to take what was published before this time, in RFC 3339.
+    pub fn since(time: String) -> Self {
+        Self { since: Some(time), ..Self::default() }
+    }
+
+    /// The time with which a taker without a floor begins.
+    pub(super) fn begin(&self) -> Option<&str> {
+        self.since.as_deref()
     }
 
     /// Everything up to here is done with; `None`: nobody knows.

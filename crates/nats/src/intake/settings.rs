@@ -25,6 +25,9 @@ pub struct IntakeSetup {
     pub consumer: ConsumerConfig,
     /// Whether it is made where it is not there.
     pub creates: bool,
+    /// Whether a consumer whose acknowledgements go further than the memory of a taker that has just started is made again behind
+    /// that memory: the taker was killed before it had noted them, or its directory was restored, and what it has not is brought again.
+    pub rewinds: bool,
     /// Messages that may be taken and not done.
     pub taken_max: usize,
     /// How long is waited until what is not there is looked for again.
@@ -38,6 +41,7 @@ impl IntakeSetup {
             durable_name: name.to_owned(),
             deliver_policy: DeliverPolicy::New,
             opt_start_seq: None,
+            opt_start_time: None,
             ack_policy: AckPolicy::Explicit,
             ack_wait: u64::try_from(ACK_WAIT.as_nanos()).expect("seconds"),
             max_deliver: -1,

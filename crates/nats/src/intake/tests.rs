@@ -22,6 +22,7 @@ impl Scene {
             stream: "C".to_owned(),
             consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
             creates: false,
+            rewinds: true,
             taken_max: 256,
             look_every: LOOK_EVERY,
         };
@@ -120,6 +121,30 @@ fn a_message_that_no_pull_has_room_for_is_told_and_not_asked_for_without_a_pause
     assert_eq!(scene.told[1..], [Told::None(NoIntake::Ended("Message Size Exceeds MaxBytes".to_owned()))]);
     assert!(scene.steps(SECOND) >= SECOND + LOOK_EVERY);
     assert_eq!(scene.says(), "");
+}
+
+#[test]
+fn consumer_ahead_of_restored_taker_is_made_again() {
+    let mut scene = Scene::greeted();
+    scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+    scene.intake.remembers(Memory::new(Some(7), []), 0);
+    let ahead = CONSUMER.replace("\"stream_seq\":0", "\"stream_seq\":9");
+    scene.answers("CONSUMER.INFO.C.e", &ahead, Duration::ZERO);
+    scene.answers("CONSUMER.DELETE.C.e", r#"{"success":true}"#, Duration::ZERO);
+    let said = scene.says();
+    assert!(said.contains("CONSUMER.CREATE.C.e") && said.contains(r#""opt_start_seq":8"#), "{said}");
+}
+
+#[test]
+fn new_taker_begins_with_its_own_start() {
+    let mut scene = Scene::greeted();
+    scene.intake.setup.creates = true;
+    scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+    scene.intake.remembers(Memory::since("2026-11-30T09:00:00Z".to_owned()), 0);
+    let none = r#"{"error":{"code":404,"err_code":10014,"description":"consumer not found"}}"#;
+    scene.answers("CONSUMER.INFO.C.e", none, Duration::ZERO);
+    let said = scene.says();
+    assert!(said.contains(r#""deliver_policy":"by_start_time""#) && said.contains(r#""opt_start_time":"2026-11-30T09:00:00Z""#), "{said}");
 }
 
 #[test]

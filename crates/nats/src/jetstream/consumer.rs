@@ -15,6 +15,8 @@ pub enum DeliverPolicy {
     New,
     /// With a sequence.
     ByStartSequence,
+    /// With what was published from a time on.
+    ByStartTime,
     /// Anything else that servers know.
     #[serde(other)]
     Other,
@@ -46,6 +48,9 @@ pub struct ConsumerConfig {
     /// The sequence that it begins with, where it begins with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opt_start_seq: Option<u64>,
+    /// The time that it begins with, in RFC 3339, where it begins with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opt_start_time: Option<String>,
     /// What counts as taken.
     pub ack_policy: AckPolicy,
     /// Nanoseconds behind which a message that was not acknowledged is brought again.

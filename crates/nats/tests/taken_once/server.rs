@@ -197,6 +197,11 @@ impl Server {
                 self.consumer = Some(Consumer { config: asked["config"].clone(), through, floor: through, ..Consumer::default() });
                 self.tell(reply);
             }
+            "CONSUMER.DELETE.COMMANDS.e" => {
+                self.consumer = None;
+                self.acknowledged.clear();
+                self.answer(reply, &json!({ "success": true }));
+            }
             "CONSUMER.MSG.NEXT.COMMANDS.e" => {
                 let asked: Value = serde_json::from_slice(body).expect("JSON");
                 let until = now + Duration::from_nanos(asked["expires"].as_u64().expect("a time"));

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bodkin_arrowhead::record::SystemId;
+use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::Incarnation;
 use bodkin_nats::intake::{Memory, Noted, Recall};
 use bodkin_store::event_log::{EventLogReader, Position};
@@ -26,7 +26,12 @@ pub(super) struct TakenLog {
     log: EventLogReader,
     source: SystemId,
     recall: Recall,
+    /// Messages from this time on are for an edge that has taken none, in nanoseconds since 1970.
+    since_ns: u64,
 }
+
+/// How much earlier than its first start an edge begins: its clock and the NATS server's may differ by this much.
+const CLOCK_DIFFERENCE_MAX_NS: u64 = 2_000_000_000;
 
 /// What is told of a note that cannot be read.
 const DAMAGED: &str = "does not say what was taken from the fleet; remove it, and all of the event log is read for that";
@@ -37,8 +42,23 @@ fn path_of(data: &Path) -> PathBuf {
 }
 
 impl TakenLog {
-    pub fn open(data: &Path, log: EventLogReader, source: SystemId) -> io::Result<Self> {
+    /// Reads the note. An edge that starts for the first time notes that it begins at `now_ns`: whatever is sent to it from then on comes,
+    /// whenever NATS is reached.
+    ///
+    /// # Errors
+    /// Returns an error if a note cannot be read or written.
+    pub fn open(data: &Path, log: EventLogReader, source: SystemId, now_ns: u64) -> io::Result<Self> {
         let path = path_of(data);
+        let begin = path.with_extension("begin");
+        let since_ns = match read_numbers(&begin, DAMAGED)?.as_deref() {
+            Some(&[since_ns]) => since_ns,
+            Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} {DAMAGED}", begin.display()))),
+            None => {
+                let since_ns = now_ns.saturating_sub(CLOCK_DIFFERENCE_MAX_NS);
+                write_numbers(&begin, &[since_ns])?;
+                since_ns
+            }
+        };
         let noted = match read_numbers(&path, DAMAGED)?.as_deref() {
             None => None,
             // Of the release before.
@@ -46,7 +66,7 @@ impl TakenLog {
             Some(&[stream, floor, from, lost, seen]) => Some(Noted { stream, floor, from, lost, seen }),
             Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{} {DAMAGED}", path.display()))),
         };
-        Ok(Self { path, log, source, recall: Recall::new(noted) })
+        Ok(Self { path, log, source, recall: Recall::new(noted), since_ns })
     }
 
     /// The stream that was asked for last.
@@ -64,7 +84,9 @@ impl TakenLog {
         let from = self.recall.begin(stream.0);
         let (taken, lost) = self.taken(stream, Position(from))?;
         let (noted, seen) = self.recall.lost();
-        Ok((self.recall.memory(taken), (lost.max(noted), seen)))
+        let memory = self.recall.memory(taken);
+        let memory = if memory.floor().is_some() { memory } else { Memory::since(UtcTime::from_unix_nanos(self.since_ns).to_string()) };
+        Ok((memory, (lost.max(noted), seen)))
     }
 
     fn taken(&self, stream: Incarnation, from: Position) -> io::Result<(BTreeSet<u64>, u64)> {
@@ -117,9 +139,10 @@ mod tests {
             log.append(TIME_NS, id, "T", event, Instant::now());
             log.write(Instant::now());
         };
-        let open = || TakenLog::open(place.path(), reader.clone(), SystemId(4)).expect("it is read");
+        let open = || TakenLog::open(place.path(), reader.clone(), SystemId(4), TIME_NS).expect("it is read");
         let again = |stream: u64| open().memory(Incarnation(stream)).expect("read");
-        assert_eq!(again(5), (Memory::new(None, []), (0, 0)), "who is new remembers nothing");
+        let begin = UtcTime::from_unix_nanos(TIME_NS - CLOCK_DIFFERENCE_MAX_NS).to_string();
+        assert_eq!(again(5), (Memory::since(begin), (0, 0)), "a new edge begins a little before its start");
         // Others' events, another stream's, and ours.
         for (publisher, incarnation, sequence) in [(3, 5, 1), (4, 6, 2), (4, 5, 7), (4, 5, 9)] {
             append(publisher, incarnation, sequence, "{}");
@@ -153,7 +176,7 @@ mod tests {
         std::fs::write(path_of(place.path()), "1 5 20 3\n").expect("written");
         assert_eq!(again(5), (Memory::new(Some(20), []), (7, 20)));
         std::fs::write(path_of(place.path()), "1 5 20\n").expect("written");
-        let error = TakenLog::open(place.path(), reader.clone(), SystemId(4)).err().expect("it is not believed");
+        let error = TakenLog::open(place.path(), reader.clone(), SystemId(4), TIME_NS).err().expect("it is not believed");
         assert!(error.to_string().contains("remove it"), "{error}");
     }
 }
