@@ -10,7 +10,7 @@ use bodkin_broker::{
 use bodkin_zmtp::FrameHead;
 use bytes::Bytes;
 
-use crate::{heard::Heard, listening::StreamForm};
+use crate::{listening::StreamForm, resume_token::ResumeToken};
 
 /// Frames of the event that is being published.
 #[derive(Default)]
@@ -24,8 +24,8 @@ pub struct Frames {
     full_message: EventMessage,
     shared: Option<Bytes>,
     text: String,
-    /// What goes behind the event's id on streams.
-    place: String,
+    /// Resume token behind the event's id on streams.
+    token: String,
     /// In which this node leads.
     epoch: Epoch,
 }
@@ -101,12 +101,12 @@ impl Frames {
         self.message.made = false;
         self.full_message.made = false;
         self.shared = None;
-        self.place.clear();
+        self.token.clear();
     }
 
-    /// Has the ids of the event's frames on streams tell how far a listener has heard with it.
-    pub fn tell_place(&mut self, heard: &Heard) {
-        write!(self.place, "{heard}").expect("a text takes everything");
+    /// Puts a resume token behind the event's id in its frames on streams.
+    pub fn set_token(&mut self, token: &ResumeToken) {
+        write!(self.token, "{token}").expect("a text takes everything");
     }
 
     /// The event's frame on a stream.
@@ -131,6 +131,18 @@ impl Frames {
                 &self.cloud_event.bytes
             }
         }
+    }
+
+    /// Returns the frame that [`Self::stream`] made, with another resume token behind the id.
+    pub fn made_with_token(&self, form: StreamForm, token: &ResumeToken) -> Vec<u8> {
+        let made = self.made(form);
+        let end = made.iter().position(|byte| *byte == b'\n').expect("a frame begins with its id");
+        let id = &made[..end - self.token.len()];
+        let mut frame = Vec::with_capacity(made.len() + self.token.len());
+        frame.extend_from_slice(id);
+        write!(frame, "{token}").expect("a vector takes everything");
+        frame.extend_from_slice(&made[end..]);
+        frame
     }
 
     /// The frame as [`Self::stream`] made it.
@@ -186,7 +198,7 @@ impl Frames {
     fn make_payload(&mut self, id: EventId, publication: &Publication<'_>) {
         let out = &mut self.payload.bytes;
         out.clear();
-        write!(out, "id: {id}{}\nevent: ", self.place).expect("a vector takes everything");
+        write!(out, "id: {id}{}\nevent: ", self.token).expect("a vector takes everything");
         self.text.clear();
         publication.event_type().push_to(&mut self.text);
         // A line end would begin a field of the event type's choosing.
@@ -242,7 +254,7 @@ impl Frames {
         let json = std::str::from_utf8(&self.json.bytes).expect("JSON is UTF-8");
         let out = &mut self.event.bytes;
         out.clear();
-        writeln!(out, "id: {id}{}", self.place).expect("a vector takes everything");
+        writeln!(out, "id: {id}{}", self.token).expect("a vector takes everything");
         push_data(out, json);
         self.event.made = true;
     }
@@ -252,7 +264,7 @@ impl Frames {
         let out = &mut self.cloud_event.bytes;
         out.clear();
         let identity = id.to_string();
-        write!(out, "id: {identity}{}\ndata: ", self.place).expect("a vector takes everything");
+        write!(out, "id: {identity}{}\ndata: ", self.token).expect("a vector takes everything");
         Outgoing::new(&identity, publication).push_json(out);
         out.extend_from_slice(b"\n\n");
         self.cloud_event.made = true;

@@ -17,7 +17,11 @@ use bodkin_broker::{
     topic::form::{Field, read_wish},
 };
 
-use crate::{answer::Refusal, heard::Heard, request::Request};
+use crate::{
+    answer::Refusal,
+    request::Request,
+    resume_token::{CloudTag, ResumeToken},
+};
 
 /// Where CloudEvents are published, and heard.
 pub const CLOUD_EVENTS: &str = "/api/v1/events";
@@ -53,8 +57,10 @@ pub struct Listening {
     pub form: StreamForm,
     /// Who listens; `None` hears every publisher (insecure mode only).
     pub consumer: Option<SystemId>,
-    /// What was heard before, at whichever node; `None`: the id that the listener named does not say it.
-    pub heard: Option<Heard>,
+    /// The resume token that the listener brought, of whichever node.
+    pub resume: Option<ResumeToken>,
+    /// Whether events were lost that are in no log here: the replay reports it.
+    pub has_lost: bool,
     filter: EventFilter,
 }
 
@@ -80,7 +86,7 @@ impl Listening {
         let event_type = EventType::parse(name);
         let event_type = event_type.map_err(|error| refused(format!("Event type {error}")))?;
         let filter = parse_filter(request).map_err(|error| refused(format!("Filter: {error}.")))?;
-        Ok(Self { event_type, form, consumer, heard: None, filter })
+        Ok(Self { event_type, form, consumer, resume: None, has_lost: false, filter })
     }
 
     /// Whether the listener is to get an event of its event type. `text` is a buffer of the caller's.
@@ -120,9 +126,22 @@ fn last_event_id<'r>(request: &'r Request, header: Option<&'r str>) -> Option<(&
     Some(named.split_once('@').map_or((named, None), |(id, place)| (id, Some(place))))
 }
 
-/// Reads how far a listener has heard, if the id that it names says so.
-pub fn parse_heard(request: &Request, header: Option<&str>) -> Option<Heard> {
-    last_event_id(request, header)?.1?.parse().ok()
+/// Reads the resume token behind the id that a listener names.
+///
+/// # Errors
+/// Returns a refusal if the token belongs to another cloud, whose ids and positions mean nothing here.
+pub fn parse_token(request: &Request, header: Option<&str>, cloud: CloudTag) -> Result<Option<ResumeToken>, Refusal> {
+    let token = last_event_id(request, header).and_then(|(_, token)| token?.parse::<ResumeToken>().ok());
+    match token {
+        Some(token) if token.cloud() != cloud => {
+            let told = format!(
+                "The last event id belongs to cloud {}, and this is cloud {cloud}: connect to the cloud that sent the id, or without an id.",
+                token.cloud()
+            );
+            Err(ArrowheadError::bad_payload(told, &request.path).into())
+        }
+        token => Ok(token),
+    }
 }
 
 /// Reads where a stream begins: `header` is its `Last-Event-ID`, which a parameter of that name may stand for. An id that is

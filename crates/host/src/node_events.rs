@@ -22,7 +22,7 @@ use std::sync::{
 
 use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{EventId, Incarnation, Sequence};
-use bodkin_store::event_log::Origin;
+use bodkin_store::event_log::{Origin, Position};
 
 pub use self::{
     carrier::NodeEvents,
@@ -31,8 +31,8 @@ pub use self::{
 };
 use crate::{
     fleet::{Bell, FleetState},
-    heard::Heard,
     inbox::Inbox,
+    resume_token::ResumeToken,
 };
 
 /// Events that may wait for NATS.
@@ -55,6 +55,8 @@ pub struct NodeEvent {
     pub event: String,
     /// Events of the same publisher and event type in front of it that have not come; 0 of one that comes by a stream, where [`NodeLoss`] tells it.
     pub missing: u64,
+    /// The node that accepted it and its position in that node's event log, if that node keeps one.
+    pub place: Option<(u64, Position)>,
     /// Where its node has it, if it comes by a stream: then it goes into the event log here.
     pub origin: Option<Origin>,
 }
@@ -85,6 +87,7 @@ struct Outgoing {
     event_type: Box<str>,
     id: EventId,
     time: UtcTime,
+    position: Option<Position>,
     json: Box<[u8]>,
 }
 
@@ -148,8 +151,8 @@ pub struct Crossing {
     way: Way,
     /// What is counted.
     pub counts: Arc<CrossingCounts>,
-    /// How far the events of all nodes had come here at the start, where a stream keeps them.
-    pub heard: Option<Heard>,
+    /// How far this node had received events at its start, if it keeps an event log.
+    pub token: Option<ResumeToken>,
 }
 
 /// How events go.
@@ -163,14 +166,14 @@ enum Way {
 
 impl Crossing {
     /// Whoever carries events is woken by this; with it where they wait.
-    fn at_most_once(waker: mio::Waker) -> (Self, Arc<Inbox<Outgoing>>) {
+    fn at_most_once(waker: mio::Waker, token: Option<ResumeToken>) -> (Self, Arc<Inbox<Outgoing>>) {
         let outgoing = Arc::new(Inbox::new(waker));
-        (Self { way: Way::AtMostOnce(outgoing.clone()), counts: Arc::default(), heard: None }, outgoing)
+        (Self { way: Way::AtMostOnce(outgoing.clone()), counts: Arc::default(), token }, outgoing)
     }
 
     /// They are read from the event log.
-    fn by_log(bell: Bell, state: Arc<FleetState>, heard: Heard) -> Self {
-        Self { way: Way::Log(bell, state), counts: Arc::default(), heard: Some(heard) }
+    fn by_log(bell: Bell, state: Arc<FleetState>, token: ResumeToken) -> Self {
+        Self { way: Way::Log(bell, state), counts: Arc::default(), token: Some(token) }
     }
 
     /// What is told of the stream, where there is one.
@@ -188,8 +191,8 @@ impl Crossing {
         }
     }
 
-    /// Has an event that was accepted here go to the other nodes, where the event log does not.
-    pub fn send(&self, event_type: &str, id: EventId, time: UtcTime, json: &[u8]) {
+    /// Queues an event that was accepted here for the other nodes, where they do not get it from the event log.
+    pub fn send(&self, event_type: &str, id: EventId, time: UtcTime, position: Option<Position>, json: &[u8]) {
         let (Way::AtMostOnce(outgoing), counts) = (&self.way, &self.counts) else { return };
         let is_full = counts.waiting_bytes.load(Relaxed) > WAITING_BYTES_MAX || counts.waiting_events.load(Relaxed) >= WAITING_EVENTS_MAX;
         if is_full {
@@ -198,7 +201,7 @@ impl Crossing {
         }
         counts.waiting_bytes.fetch_add(json.len(), Relaxed);
         counts.waiting_events.fetch_add(1, Relaxed);
-        outgoing.post(Outgoing { event_type: event_type.into(), id, time, json: json.into() });
+        outgoing.post(Outgoing { event_type: event_type.into(), id, time, position, json: json.into() });
     }
 
     /// An event waits no more.
@@ -215,9 +218,9 @@ mod tests {
     #[test]
     fn what_has_no_room_is_dropped_and_counted() {
         let poll = mio::Poll::new().unwrap();
-        let (crossing, outgoing) = Crossing::at_most_once(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let (crossing, outgoing) = Crossing::at_most_once(mio::Waker::new(poll.registry(), mio::Token(0)).unwrap(), None);
         let id: EventId = "1-2-3-4".parse().unwrap();
-        let send = |bytes: usize| crossing.send("HEAT", id, UtcTime::from_unix_seconds(1), &vec![b'x'; bytes]);
+        let send = |bytes: usize| crossing.send("HEAT", id, UtcTime::from_unix_seconds(1), None, &vec![b'x'; bytes]);
         send(WAITING_BYTES_MAX + 1);
         send(1);
         assert_eq!(crossing.counts.unsent.load(Relaxed), 1);

@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
     frames::Frames,
-    heard::Heard,
     inbox::{ConnectionKey, Inbox, Message},
     listening::{Listening, Since},
+    resume_token::ResumeToken,
 };
 
 /// Bytes of frames handed over at once.
@@ -52,15 +52,15 @@ pub struct Chunk {
     pub next: Position,
     /// Whether that is the end of what is written.
     pub is_end: bool,
-    /// How far the listener has heard with it, where nodes hand their events on to each other.
-    pub heard: Option<Heard>,
+    /// How far the listener has received events with it, where nodes send each other events.
+    pub token: Option<ResumeToken>,
 }
 
 /// Replays until the shard takes over or the connection is gone: a chunk for each `credit`.
 pub async fn replay(
     connection: ConnectionKey,
     listening: Arc<Listening>,
-    (since, now): (Since, Option<Heard>),
+    (since, now): (Since, Option<ResumeToken>),
     mut credit: mpsc::Receiver<()>,
     context: ReplayContext,
 ) {
@@ -99,19 +99,20 @@ struct Reading {
     expected: Position,
     frames: Frames,
     text: String,
-    /// How far the listener has heard, by this node's log.
-    heard: Option<Heard>,
+    /// How far the listener has received events.
+    token: Option<ResumeToken>,
     /// Whether the listener is still to be told that something is missing.
     tells_loss: bool,
 }
 
 impl Reading {
-    fn begin(log: &EventLogReader, listening: &Listening, since: Since, now: Option<Heard>) -> io::Result<Self> {
-        if let (Since::Event(id), Some(before), Some(now)) = (since, &listening.heard, &now) {
-            let (from, tells_loss) = before.behind(now, id, log)?;
-            return Ok(Self { heard: Some(before.at(now)), ..Self::at(log, Some(from), tells_loss) });
+    fn begin(log: &EventLogReader, listening: &Listening, since: Since, now: Option<ResumeToken>) -> io::Result<Self> {
+        if let (Since::Event(id), Some(brought), Some(now)) = (since, &listening.resume, &now) {
+            let (from, tells_loss) = brought.first_pending(now, id, log)?;
+            let tells_loss = tells_loss || listening.has_lost || brought.may_be_lost_at(now);
+            return Ok(Self { token: Some(brought.continued_at(now)), ..Self::at(log, Some(from), tells_loss) });
         }
-        let heard = now.map(|now| Heard::new(now.node(), Position(0), []));
+        let token = now.map(|now| now.empty());
         let (from, tells_loss) = match since {
             Since::Event(id) => {
                 let from = log.behind(listening.event_type.as_str(), id)?;
@@ -126,14 +127,14 @@ impl Reading {
             }
             Since::Oldest => (None, true),
         };
-        Ok(Self { heard, ..Self::at(log, from, tells_loss) })
+        Ok(Self { token, ..Self::at(log, from, tells_loss) })
     }
 
     /// Begins at a position, which may be gone since it was found, or with the oldest event.
     fn at(log: &EventLogReader, from: Option<Position>, tells_loss: bool) -> Self {
         let cursor = log.cursor(from.unwrap_or_default());
         let expected = from.unwrap_or(cursor.position());
-        Self { cursor, expected, frames: Frames::default(), text: String::new(), heard: None, tells_loss }
+        Self { cursor, expected, frames: Frames::default(), text: String::new(), token: None, tells_loss }
     }
 
     fn chunk(&mut self, listening: &Listening, store: &Store) -> io::Result<Chunk> {
@@ -152,17 +153,20 @@ impl Reading {
                 frames.extend_from_slice(LOST);
             }
             self.expected = Position(record.position.0 + 1);
+            let is_received = is_received(&record, listening, self.token.as_ref());
+            if let Some(token) = &mut self.token {
+                token.read(&record);
+            }
             if is_loss(&record, listening) {
                 frames.extend_from_slice(LOST);
             } else if record.topic == listening.event_type.as_str()
-                && !has_heard(&record, listening, self.heard.as_ref())
+                && !is_received
                 && let Some(publication) = publication(&record)
                 && listening.hears(&snapshot, &publication, &mut self.text)
             {
                 self.frames.clear();
-                if let Some(heard) = &mut self.heard {
-                    heard.goes_on_with(&record);
-                    self.frames.tell_place(heard);
+                if let Some(token) = &self.token {
+                    self.frames.set_token(token);
                 }
                 frames.extend_from_slice(self.frames.stream(listening.form, record.id, &publication));
             }
@@ -178,13 +182,13 @@ impl Reading {
         }
         // Until there is credit for the next chunk, the replay keeps no memory but this one's.
         self.cursor.rest();
-        Ok(Chunk { frames, next, is_end, heard: self.heard.clone() })
+        Ok(Chunk { frames, next, is_end, token: self.token.clone() })
     }
 }
 
-/// Whether a listener has heard a record at another node before it came to this one.
-pub fn has_heard(record: &Record<'_>, listening: &Listening, here: Option<&Heard>) -> bool {
-    listening.heard.as_ref().zip(here).is_some_and(|(before, here)| before.has(here.node(), record))
+/// Returns true if a listener received a record at another node before the record reached this one.
+pub fn is_received(record: &Record<'_>, listening: &Listening, here: Option<&ResumeToken>) -> bool {
+    listening.resume.as_ref().zip(here).is_some_and(|(brought, here)| brought.covers_record(here.node(), record))
 }
 
 /// Whether a record says that events of another node are missing that a listener may have been to get.

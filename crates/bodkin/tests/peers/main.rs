@@ -32,6 +32,7 @@ mod nats_monitoring;
 mod network;
 mod node_events;
 mod node_log;
+mod node_resume;
 #[allow(dead_code)]
 #[path = "../cloud/pair/nodes.rs"]
 mod nodes;

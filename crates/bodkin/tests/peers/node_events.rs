@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::postgres::server::{Server, eventually};
 use crate::support::arrowhead::{INSECURE_JSON_ID, event, subscription, system};
@@ -20,43 +21,58 @@ use crate::support::stream::Told;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/try/several-nodes.sh");
 
 /// A NATS server at a port that is known; killed when dropped.
-struct Nats {
+pub struct Nats {
     program: PathBuf,
     port: u16,
-    child: Child,
+    /// Where JetStream keeps its streams, if it is switched on.
+    store: Option<TempDir>,
+    child: Option<Child>,
 }
 
 impl Nats {
     fn start(program: PathBuf) -> Self {
-        let port = held_port();
-        Self { child: begin(&program, port), program, port }
+        let mut nats = Self { program, port: held_port(), store: None, child: None };
+        nats.begin();
+        nats
+    }
+
+    /// One with JetStream that does not run yet.
+    pub fn with_jetstream(program: PathBuf) -> Self {
+        Self { program, port: held_port(), store: Some(TempDir::new().expect("a temporary directory")), child: None }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
     }
 
     fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it has ended");
+        let mut child = self.child.take().expect("it runs");
+        child.kill().expect("it runs");
+        child.wait().expect("it has ended");
     }
 
-    fn begin_again(&mut self) {
-        self.child = begin(&self.program, self.port);
+    pub fn begin(&mut self) {
+        let mut command = Command::new(&self.program);
+        command.args(["--addr", "127.0.0.1", "--port", &self.port.to_string()]);
+        if let Some(store) = &self.store {
+            command.arg("--jetstream").arg("--store_dir").arg(store.path());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.child = Some(command.spawn().expect("nats-server starts"));
     }
-}
-
-fn begin(program: &PathBuf, port: u16) -> Child {
-    let mut command = Command::new(program);
-    command.args(["--addr", "127.0.0.1", "--port", &port.to_string()]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("nats-server starts")
 }
 
 impl Drop for Nats {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
 /// Both servers; none where one of them is not there, which is noted.
-fn programs(test: &str) -> Option<(Server, PathBuf)> {
+pub fn programs(test: &str) -> Option<(Server, PathBuf)> {
     let Some(program) = std::env::var_os("BODKIN_NATS_SERVER").map(PathBuf::from).filter(|program| program.is_file()) else {
         skip::note(test, "there is no nats-server (BODKIN_NATS_SERVER)");
         return None;
@@ -88,7 +104,7 @@ fn heard(stream: &EventStream, count: usize) -> Vec<String> {
 fn events_cross_nodes_once_and_in_order_and_losses_are_told() {
     let Some((server, program)) = programs("events_cross_nodes_once_and_in_order_and_losses_are_told") else { return };
     let mut nats = Nats::start(program);
-    let url = format!("nats://127.0.0.1:{}", nats.port);
+    let url = nats.url();
     let launch = || Launch::new().env("BODKIN_DATABASE", &server.url()).env("BODKIN_NODE_EVENTS", &url).start();
     let [one, two, three] = [launch(), launch(), launch()];
     let nodes = [&one, &two, &three];
@@ -122,7 +138,7 @@ fn events_cross_nodes_once_and_in_order_and_losses_are_told() {
     eventually(|| nodes.iter().all(|node| counted(node, "bodkin_node_events_connected ") == 0), || one.stderr());
     three.publish(&event("heat", system("sensor", 7001), "alone"));
     assert_eq!(heard(&streams[1], 41)[40], "alone");
-    nats.begin_again();
+    nats.begin();
     let mut published = 0;
     eventually(
         || {

@@ -19,7 +19,7 @@ use crate::support::sse::EventStream;
 use crate::support::stream::Told;
 
 /// What tells a listener of a loss.
-const LOST: &str = "bodkin-lost";
+pub const LOST: &str = "bodkin-lost";
 
 /// What the nodes of a cloud stand on.
 struct Ground {
@@ -69,24 +69,24 @@ fn is_connected(node: &Cloud) -> bool {
     counted(node, "bodkin_node_events_connected ") == 1
 }
 
-fn publish(node: &Cloud, begin: char, numbers: std::ops::RangeInclusive<u32>) {
+pub fn publish(node: &Cloud, begin: char, numbers: std::ops::RangeInclusive<u32>) {
     for number in numbers {
         node.publish(&event("heat", system("sensor", 7001), &format!("{begin}{number}")));
     }
 }
 
-fn listen(node: &Cloud, more: &str, headers: &[(&str, &str)]) -> EventStream {
+pub fn listen(node: &Cloud, more: &str, headers: &[(&str, &str)]) -> EventStream {
     EventStream::open(node.address(System::EventHandler), &format!("/eventhandler/subscription?eventtype=heat{more}"), headers)
 }
 
-fn payloads(stream: &EventStream) -> Vec<String> {
+pub fn payloads(stream: &EventStream) -> Vec<String> {
     let heard = stream.wait_for(stream.count());
     heard.into_iter().filter(|event| event.event_type != LOST).map(|event| event.data).collect()
 }
 
 /// Waits until a stream has told these, and looks that it has told each once and in its publisher's order.
 #[track_caller]
-fn hears_once(stream: &EventStream, node: &Cloud, from: &[(char, std::ops::RangeInclusive<u32>)]) {
+pub fn hears_once(stream: &EventStream, node: &Cloud, from: &[(char, std::ops::RangeInclusive<u32>)]) {
     let count: usize = from.iter().map(|(_, numbers)| numbers.clone().count()).sum();
     eventually(|| payloads(stream).len() >= count, || format!("{:?}\n{}", payloads(stream), node.stderr()));
     let heard = payloads(stream);
@@ -251,7 +251,7 @@ fn who_lacks_rights_is_told_which() {
 }
 
 /// The id that a listener has heard last.
-fn last_id(stream: &EventStream) -> String {
+pub fn last_id(stream: &EventStream) -> String {
     stream.wait_for(stream.count()).pop().expect("something was heard").id
 }
 

@@ -14,12 +14,15 @@ use bodkin_nats::{
     protocol::{Headers, Message as NatsMessage, Subject, token_of},
     servers::Pause,
 };
+use bodkin_store::event_log::{EventLogReader, Position};
 use tokio::sync::oneshot;
 
 use super::{Crossing, FromNode, NodeEvent, Outgoing, account::Account};
 use crate::{
     inbox::{Inbox, Message},
     nats::{Line, LineThread, NatsPlace, Speaker, Stop},
+    resume_token::{CloudTag, LogPlace, ResumeToken},
+    trace::now_ns,
 };
 
 /// Between tries to connect: events wait meanwhile, as far as they have room.
@@ -33,6 +36,8 @@ const NODE: &str = "Bodkin-Node";
 const EVENT: &str = "Bodkin-Event";
 /// When, in nanoseconds since 1970.
 const TIME: &str = "Bodkin-Time";
+/// Its position in the event log of its node, if that keeps one.
+const POSITION: &str = "Bodkin-Position";
 
 /// The thread that carries events between this node and NATS.
 #[derive(Debug)]
@@ -43,10 +48,20 @@ impl NodeEvents {
     ///
     /// # Errors
     /// The system has no thread or no poll for it.
-    pub fn start(place: NatsPlace, cloud: &str, node: &str, inbox: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
+    pub fn start(
+        place: NatsPlace,
+        (cloud, node): (&str, &str),
+        log: Option<&EventLogReader>,
+        inbox: Arc<Inbox>,
+    ) -> io::Result<(Self, Crossing)> {
         let subject = Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits");
         let line = Line::new(format!("bodkin node {node}"), place, PAUSE)?;
-        let (crossing, outgoing) = Crossing::at_most_once(line.waker()?);
+        let token = log.map(|log| {
+            let mut token = ResumeToken::new(CloudTag::of(cloud), number_of(node), now_ns());
+            token.reach(number_of(node), LogPlace { next: log.end(), time_ns: now_ns() });
+            token
+        });
+        let (crossing, outgoing) = Crossing::at_most_once(line.waker()?, token);
         let exchange = Exchange {
             subject,
             node: node.to_owned(),
@@ -211,10 +226,14 @@ impl Exchange {
     }
 
     fn send(&mut self, event: &Outgoing) {
-        let Outgoing { event_type, id, time, json } = event;
+        let Outgoing { event_type, id, time, position, json } = event;
         let (counts, client) = (&self.crossing.counts, self.client.as_mut().expect("it is open"));
         self.crossing.sends(event);
         let headers = Headers::default().with(NODE, &self.node).with(EVENT, id).with(TIME, time.unix_nanos());
+        let headers = match position {
+            Some(position) => headers.with(POSITION, position.0),
+            None => headers,
+        };
         let sent =
             Subject::new(&format!("{}.{}", self.subject, token_of(event_type))).map(|subject| client.publish(&subject, &headers, json));
         match sent {
@@ -243,6 +262,16 @@ impl Exchange {
     }
 }
 
+/// A position that has a next one.
+fn position_of(digits: &str) -> Option<Position> {
+    digits.parse().ok().filter(|position| *position < u64::MAX).map(Position)
+}
+
+/// The number of a node, whose name is 16 hexadecimal digits.
+fn number_of(node: &str) -> u64 {
+    u64::from_str_radix(node, 16).expect("a node's name is 16 hexadecimal digits")
+}
+
 /// The event that a message is, and the node that has accepted it.
 fn read(message: &NatsMessage) -> Option<(&str, NodeEvent)> {
     let headers = message.headers.as_ref().ok()?;
@@ -253,8 +282,13 @@ fn read(message: &NatsMessage) -> Option<(&str, NodeEvent)> {
     if id.sequence.0 == 0 {
         return None;
     }
-    let event = NodeEvent { source, incarnation: id.incarnation, sequence: id.sequence, time, event, missing: 0, origin: None };
-    Some((headers.get(NODE)?, event))
+    let node = headers.get(NODE)?;
+    let place = match headers.get(POSITION) {
+        Some(position) => Some((u64::from_str_radix(node, 16).ok()?, position_of(position)?)),
+        None => None,
+    };
+    let event = NodeEvent { source, incarnation: id.incarnation, sequence: id.sequence, time, event, missing: 0, place, origin: None };
+    Some((node, event))
 }
 
 #[cfg(test)]

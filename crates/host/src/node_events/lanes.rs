@@ -168,6 +168,7 @@ impl Taking {
             time: UtcTime::from_unix_nanos(created_ns),
             event: event.to_owned(),
             missing: 0,
+            place: Some((self.node, position)),
             origin: Some(self.origin()),
         }));
         Ok(())

@@ -11,8 +11,8 @@ use bodkin_store::event_log::EventLogReader;
 use super::{Crossing, NodeStream, recall::Recall, taker::Taker};
 use crate::{
     fleet::{BackState, Fleet, FleetState, LaneState, Purpose},
-    heard::Heard,
     inbox::Inbox,
+    resume_token::{CloudTag, LogPlace, ResumeToken},
     trace::now_ns,
 };
 
@@ -28,15 +28,17 @@ impl NodeLog {
     ///
     /// # Errors
     /// What was noted of former runs cannot be read, or the system has no thread for it.
-    pub fn start(stream: &NodeStream, data: &Path, log: &EventLogReader, shard: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
+    pub fn start(stream: &NodeStream, cloud: &str, data: &Path, log: &EventLogReader, shard: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
         let config = &stream.lane;
         let lane = LaneState::new(config.lanes[0].name.clone(), config.terms(0).subject.to_string());
         let back = Arc::new(BackState::new(config.stream.clone(), config.edge.clone()));
         let state = Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), vec![lane], Some(back)));
         let fleet = Fleet::start_between_nodes(config.clone(), data, log, state.clone())?;
         let (recall, lanes) = Recall::open(&Purpose::Nodes.directory(data), stream.own(), log.clone(), now_ns())?;
-        let heard = Heard::new(stream.own(), log.end(), lanes.reached().map(|(node, reached)| (node, reached.position)));
-        let crossing = Crossing::by_log(fleet.bell(), state.clone(), heard);
+        let mut token = ResumeToken::new(CloudTag::of(cloud), stream.own(), recall.since_ns());
+        lanes.reached().for_each(|(node, reached)| token.reach(node, LogPlace::behind(reached.position, reached.time_ns)));
+        token.reach(stream.own(), LogPlace { next: log.end(), time_ns: now_ns() });
+        let crossing = Crossing::by_log(fleet.bell(), state.clone(), token);
         let taker = Taker::start(stream, (recall, lanes), shard, state, crossing.counts.clone())?;
         Ok((Self { fleet, taker }, crossing))
     }

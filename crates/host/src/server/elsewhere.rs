@@ -80,11 +80,11 @@ pub(super) fn node_events(
     let (between, crossing) = match (&config.node_stream, log) {
         (Some(terms), Some(log)) => {
             let stream = NodeStream::new(place, terms, cloud, node);
-            let (between, crossing) = NodeLog::start(&stream, &config.data, log, inbox.clone())?;
+            let (between, crossing) = NodeLog::start(&stream, cloud, &config.data, log, inbox.clone())?;
             (BetweenNodes::Log(between), crossing)
         }
         _ => {
-            let (between, crossing) = NodeEvents::start(place, cloud, node, inbox.clone())?;
+            let (between, crossing) = NodeEvents::start(place, (cloud, node), log, inbox.clone())?;
             (BetweenNodes::AtMostOnce(between), crossing)
         }
     };

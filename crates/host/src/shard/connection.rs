@@ -177,9 +177,9 @@ impl Connection {
     }
 
     /// Appends an event's frame, whose bytes the broker counts as queued.
-    pub fn push_frame(&mut self, frame: &[u8]) {
+    pub fn push_frame(&mut self, frame: &[u8], offered_bytes: usize) {
         self.out.bytes().extend_from_slice(frame);
-        self.queued += frame.len() as u64;
+        self.queued += offered_bytes as u64;
     }
 
     /// Whether nothing is left to write.
@@ -405,7 +405,7 @@ mod tests {
         connection.begin_stream(subscription);
         assert!(!connection.goes_before_log(), "the answer says that the event is in the log");
         connection.write_out(Instant::now()).unwrap();
-        connection.push_frame(b"data: x\n\n");
+        connection.push_frame(b"data: x\n\n", 9);
         assert!(connection.goes_before_log());
     }
 }

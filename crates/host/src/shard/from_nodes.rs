@@ -1,6 +1,6 @@
 //! Events of the other nodes that serve this cloud: they go to who listens here live, and, if a stream has brought them, into the event log.
 
-use std::{sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant};
 
 use bodkin_arrowhead::{error::ArrowheadError, publication};
 use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Sequence, TopicId, Wanted};
@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use super::{Receiver, Shard, connection::Phase, not_taken::NotTaken};
 use crate::{
-    heard::Heard,
     listening::Listening,
     node_events::{Crossing, FromNode, NodeEvent, NodeLoss},
     replay,
+    resume_token::{LogPlace, ResumeToken},
     seldom::Seldom,
 };
 
@@ -23,8 +23,10 @@ const NO_EVENT: EventId = EventId { publisher: PublisherId(0), incarnation: Inca
 pub(super) struct OtherNodes {
     /// Whether this turn has put events into the log that go to them.
     pub is_to_cross: bool,
-    /// Where nodes hand their events on to each other by a stream: how far listeners here have heard.
-    pub heard: Option<Heard>,
+    /// How far this node has received events, where nodes send each other events and this one keeps a log.
+    pub token: Option<ResumeToken>,
+    /// Events of theirs that are in no log here.
+    pub unkept: UnkeptEvents,
     /// Events of theirs that are not taken.
     refusals: Seldom,
     /// Told when events of theirs are written into the log.
@@ -34,8 +36,45 @@ pub(super) struct OtherNodes {
 impl OtherNodes {
     /// With what had come of them at the start.
     pub fn begin(crossing: Option<&Crossing>) -> Self {
-        let heard = crossing.and_then(|crossing| crossing.heard.clone());
-        Self { is_to_cross: false, heard, refusals: Seldom::default(), unwritten: Vec::new() }
+        let token = crossing.and_then(|crossing| crossing.token.clone());
+        Self { is_to_cross: false, token, unkept: UnkeptEvents::default(), refusals: Seldom::default(), unwritten: Vec::new() }
+    }
+
+    /// Returns the token of the current event for a listener that received more at another node than this node says.
+    pub fn token_for(&self, listening: &Listening) -> Option<ResumeToken> {
+        let (brought, own) = listening.resume.as_ref().zip(self.token.as_ref())?;
+        (!brought.is_within(own)).then(|| brought.joined(own))
+    }
+}
+
+/// Event types and nodes whose newest event is noted; beyond, events of one more are not noted and their loss is not reported.
+const UNKEPT_MAX: usize = 65_536;
+
+/// The newest event of each event type and node that came at most once and is in no log here.
+///
+/// A listener that was away cannot get these events, so it is told that it has lost some.
+#[derive(Debug, Default)]
+pub(super) struct UnkeptEvents(BTreeMap<Box<str>, BTreeMap<u64, (LogPlace, u64)>>, usize);
+
+impl UnkeptEvents {
+    /// Notes an event of a node.
+    fn note(&mut self, event_type: &str, node: u64, place: LogPlace) {
+        let Self(types, noted) = self;
+        if let Some((newest, events)) = types.get_mut(event_type).and_then(|nodes| nodes.get_mut(&node)) {
+            (*newest, *events) = (place, *events + 1);
+        } else if *noted < UNKEPT_MAX {
+            *noted += 1;
+            types.entry(event_type.into()).or_default().insert(node, (place, 1));
+        }
+    }
+
+    /// Returns how many events came of the nodes of which a listener lacks the newest one: 0 if it lacks none.
+    pub fn events_after(&self, listening: &Listening) -> u64 {
+        let lacks = |(node, (newest, _)): &(&u64, &(LogPlace, u64))| {
+            listening.resume.as_ref().is_none_or(|brought| !brought.covers_place(**node, *newest))
+        };
+        let nodes = self.0.get(listening.event_type.as_str());
+        nodes.into_iter().flatten().filter(lacks).map(|(_, (_, events))| events).sum()
     }
 }
 
@@ -94,6 +133,13 @@ impl Shard {
             let topic = self.scratch.event_type.clone();
             self.open_to_links(&topic);
         }
+        if let (None, Some((node, position))) = (event.origin, event.place) {
+            let place = LogPlace::behind(position, event.time.unix_nanos());
+            self.nodes.unkept.note(&self.scratch.event_type, node, place);
+            if let Some(token) = &mut self.nodes.token {
+                token.reach(node, place);
+            }
+        }
         // Topics are numbered by each node.
         let topic = match event.origin {
             Some(_) => self.broker.topic(&self.scratch.event_type)?,
@@ -115,17 +161,19 @@ impl Shard {
         let publisher = PublisherId(event.source.0.unsigned_abs());
         let id = EventId { publisher, incarnation: event.incarnation, topic, sequence: event.sequence };
         self.frames.clear();
-        if event.origin.is_some() {
-            self.tell_place(event.origin);
+        match (event.origin, event.place) {
+            (Some(origin), _) => self.set_token(Some((origin, event.time.unix_nanos()))),
+            (None, _) => self.nodes.token.iter().for_each(|token| self.frames.set_token(token)),
         }
-        let has_heard = |listening: &Listening| {
-            listening.heard.as_ref().zip(event.origin).is_some_and(|(heard, origin)| heard.has_come(origin, event.time.unix_nanos()))
+        let is_received = |listening: &Listening| {
+            let brought = listening.resume.as_ref().zip(event.place);
+            brought.is_some_and(|(brought, (node, position))| brought.covers(node, position, event.time.unix_nanos()))
         };
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offer = |receiver: &Receiver, offered: OfferedEvent| match receiver {
             Receiver::Push { .. } | Receiver::Graph => Wanted::No,
             // It was at another node before, which had this one sooner.
-            Receiver::Stream { listening, .. } if has_heard(listening) => Wanted::No,
+            Receiver::Stream { listening, .. } if is_received(listening) => Wanted::No,
             _ => receiver.frame_bytes(frames, endpoint, offered.id, &snapshot, &publication, filter_text),
         };
         let lost_before = self.broker.lost_events();

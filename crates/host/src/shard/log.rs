@@ -92,11 +92,11 @@ impl Shard {
         Some(position)
     }
 
-    /// Has the ids of the next event's frames tell how far listeners here have heard with it, where other nodes can go on with that.
-    pub(super) fn tell_place(&mut self, origin: Option<Origin>) {
-        if let (Some(heard), Some(log)) = (&mut self.nodes.heard, &self.log) {
-            heard.goes_on(log.next_position(), self.clock.utc.unix_nanos(), origin);
-            self.frames.tell_place(heard);
+    /// Puts a resume token behind the id of the next event, where nodes send each other events.
+    pub(super) fn set_token(&mut self, origin: Option<(Origin, u64)>) {
+        if let (Some(token), Some(log)) = (&mut self.nodes.token, &self.log) {
+            token.append(log.next_position(), self.clock.utc.unix_nanos(), origin);
+            self.frames.set_token(token);
         }
     }
 

@@ -185,7 +185,7 @@ impl Shard {
         }
         let dispatching = self.begin_dispatch(publication);
         self.frames.clear();
-        self.tell_place(None);
+        self.set_token(None);
         let facts = publication.facts();
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offer =
@@ -202,7 +202,7 @@ impl Shard {
         };
         let position = self.append(event, publication);
         if let Some(crossing) = &self.context.crossing {
-            crossing.send(&self.scratch.event_type, event, self.clock.utc, self.frames.json(publication));
+            crossing.send(&self.scratch.event_type, event, self.clock.utc, position, self.frames.json(publication));
             self.nodes.is_to_cross |= position.is_some();
         }
         self.context.counts.published.fetch_add(1, Relaxed);
@@ -279,7 +279,14 @@ impl Shard {
         match self.broker.receiver(subscription) {
             Some(Receiver::Stream { slot, listening }) => {
                 let slot = *slot;
-                self.connections[slot].push_frame(self.frames.made(listening.form));
+                let made = self.frames.made(listening.form);
+                match self.nodes.token_for(listening) {
+                    Some(token) => {
+                        let frame = self.frames.made_with_token(listening.form, &token);
+                        self.connections[slot].push_frame(&frame, made.len());
+                    }
+                    None => self.connections[slot].push_frame(made, made.len()),
+                }
                 self.dirty.push(slot);
                 let serial = self.connections[slot].serial;
                 self.note_delivery(Way::Stream(ConnectionKey { slot, serial }), event);

@@ -22,6 +22,8 @@ pub struct Replay {
     credit: mpsc::Sender<()>,
     /// Whether a chunk was asked for and has not come.
     is_asked: bool,
+    /// Events of other nodes at the begin that the listener had not received and that are in no log here.
+    unkept_before: u64,
 }
 
 impl Replay {
@@ -40,8 +42,9 @@ impl Shard {
         let listening = Arc::new(listening);
         let connection = &mut self.connections[slot];
         let key = ConnectionKey { slot, serial: connection.serial };
-        self.context.runtime.spawn(replay::replay(key, listening.clone(), (since, self.nodes.heard.clone()), credits, context));
-        let mut replay = Replay { listening, credit, is_asked: false };
+        self.context.runtime.spawn(replay::replay(key, listening.clone(), (since, self.nodes.token.clone()), credits, context));
+        let unkept_before = self.nodes.unkept.events_after(&listening);
+        let mut replay = Replay { listening, credit, is_asked: false, unkept_before };
         replay.ask();
         connection.begin_replay(replay);
         self.replaying += 1;
@@ -84,21 +87,28 @@ impl Shard {
         let connection = &mut self.connections[slot];
         let replay = connection.replay.take().expect("a replay is under way");
         let listening = replay.listening;
+        // They came while the log was replayed, to those who were live.
+        if self.nodes.unkept.events_after(&listening) > replay.unkept_before {
+            connection.out().extend_from_slice(replay::LOST);
+        }
         let snapshot = self.context.store.snapshot();
-        let mut heard = chunk.heard.clone();
+        let mut token = chunk.token.clone();
         for record in recent {
             if replay::is_loss(&record, &listening) {
                 connection.out().extend_from_slice(replay::LOST);
             }
-            if record.topic != listening.event_type.as_str() || replay::has_heard(&record, &listening, heard.as_ref()) {
+            let is_received = replay::is_received(&record, &listening, token.as_ref());
+            if let Some(token) = &mut token {
+                token.read(&record);
+            }
+            if is_received || record.topic != listening.event_type.as_str() {
                 continue;
             }
             let Some(publication) = replay::publication(&record) else { continue };
             if listening.hears(&snapshot, &publication, &mut self.filter_text) {
                 self.frames.clear();
-                if let Some(heard) = &mut heard {
-                    heard.goes_on_with(&record);
-                    self.frames.tell_place(heard);
+                if let Some(token) = &token {
+                    self.frames.set_token(token);
                 }
                 connection.out().extend_from_slice(self.frames.stream(listening.form, record.id, &publication));
             }

@@ -43,7 +43,9 @@ impl Shard {
 
     fn begin_stream(&mut self, slot: usize, request: &Request, consumer: Option<SystemId>, raw: &RawRequest<'_>) -> Result<(), Refusal> {
         let mut listening = Listening::parse(request, raw.event_type, consumer)?;
-        listening.heard = self.nodes.heard.as_ref().and_then(|_| listening::parse_heard(request, raw.last_event_id));
+        if let Some(token) = &self.nodes.token {
+            listening.resume = listening::parse_token(request, raw.last_event_id, token.cloud())?;
+        }
         let since = listening::parse_since(request, raw.last_event_id)?;
         let wish = listening::parse_wish(request)?;
         if wish == Wish::default() {
@@ -54,7 +56,7 @@ impl Shard {
     }
 
     /// Opens a stream whose topic is as strict as it asks.
-    pub(super) fn start_stream(&mut self, slot: usize, listening: Listening, since: Option<Since>) -> Result<(), Refusal> {
+    pub(super) fn start_stream(&mut self, slot: usize, mut listening: Listening, since: Option<Since>) -> Result<(), Refusal> {
         if self.stream_count() >= self.context.limits.subscriptions_max {
             let told = format!("There are {} event streams, which is the limit.", self.context.limits.subscriptions_max);
             return Err(ArrowheadError::unavailable(told).into());
@@ -63,6 +65,7 @@ impl Shard {
         match (since, self.context.replay.clone()) {
             (Some(since), Some(context)) => {
                 self.write_stream_head(slot);
+                listening.has_lost = listening.resume.is_some() && self.nodes.unkept.events_after(&listening) > 0;
                 self.begin_replay(slot, listening, since, context);
             }
             (since, _) => {
