@@ -99,16 +99,23 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
     // Idle connections and push tasks hold on to the store; they end with the runtime.
     runtime.shutdown_timeout(SHUTDOWN_MAX);
     match opened {
-        Ok(opened) => {
+        Ok((opened, code)) => {
             opened.close();
-            Ok(0)
+            Ok(code)
         }
         Err(code) => Ok(code),
     }
 }
 
-/// Serves until a signal says otherwise; gives the store to be closed, or the exit code of a start that came to nothing.
-async fn serve(config: &HostConfig, manager: &ServiceManager, started: Instant, json_output: bool) -> anyhow::Result<Result<Opened, u8>> {
+/// Serves until a signal says otherwise, or another process has this node's name.
+///
+/// Returns the store to be closed and the exit code, or the exit code of a start that came to nothing.
+async fn serve(
+    config: &HostConfig,
+    manager: &ServiceManager,
+    started: Instant,
+    json_output: bool,
+) -> anyhow::Result<Result<(Opened, u8), u8>> {
     // Asked for before anything is served, so that an early signal is not lost.
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // Insecure mode has nothing to read again, and ends with its terminal.
@@ -127,10 +134,15 @@ async fn serve(config: &HostConfig, manager: &ServiceManager, started: Instant, 
     if config.security.is_none() && !config.listen.is_loopback() {
         tracing::warn!(listen = %config.listen, "INSECURE MODE ON THE NETWORK: whoever reaches these ports may change and read everything");
     }
+    let mut displaced = None;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
+            why = server.displaced() => {
+                displaced = Some(why);
+                break;
+            }
             () = hung_up(hang_up.as_mut()) => {
                 manager.reloading();
                 server.reload("SIGHUP").await;
@@ -143,7 +155,9 @@ async fn serve(config: &HostConfig, manager: &ServiceManager, started: Instant, 
     if !json_output {
         println!("stopping: what is under way is answered");
     }
-    Ok(Ok(server.stop().await))
+    let opened = server.stop().await;
+    let code = displaced.map_or(0, |why| fail(FAILED, &anyhow::anyhow!(why)));
+    Ok(Ok((opened, code)))
 }
 
 fn fail(code: u8, error: &anyhow::Error) -> u8 {

@@ -192,6 +192,16 @@ impl Server {
         }
     }
 
+    /// Waits until another process serves under this node's name, and returns why this one may not serve any more.
+    pub async fn displaced(&self) -> String {
+        let Some(mut displaced) = self.opened.store.displaced() else { return std::future::pending().await };
+        match displaced.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().expect("it was waited for"),
+            // The store ends with the server.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     /// Reads certificates, keys and revocations again. Insecure mode has none.
     pub async fn reload(&self, why: &str) {
         if let Some(security) = &self.security {

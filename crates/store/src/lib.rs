@@ -18,6 +18,7 @@ mod flexible_store;
 mod followed;
 pub mod following;
 mod graph;
+pub mod identity;
 pub mod import;
 pub mod inspection;
 pub mod leader;
@@ -59,6 +60,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::{
     database::Database,
     following::{Following, Reporter},
+    identity::DirectoryIdentity,
     replication::Outlet,
     shared::{AuditCopy, DatabasePlace, Exchange, NodePlace, Shared, Standing},
     writer::Order,
@@ -95,6 +97,7 @@ pub struct Store {
     refusal: Arc<ArcSwapOption<String>>,
     /// Whether this node writes; while it follows another one it does not.
     leads: Arc<AtomicBool>,
+    identity: Arc<DirectoryIdentity>,
 }
 
 /// Where what the snapshot does not hold is read.
@@ -128,6 +131,19 @@ impl Store {
     /// Opens a database that other nodes share, and loads it. `directory` is this node's own: it has the node's name, and files beside the database.
     pub fn share(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenError> {
         shared::open(directory, place)
+    }
+
+    /// Which data directory this is, and which start of it.
+    pub fn identity(&self) -> &Arc<DirectoryIdentity> {
+        &self.identity
+    }
+
+    /// Tells why this process may not serve any more, once another process has its node's name; `None`: the database is its own.
+    pub fn displaced(&self) -> Option<watch::Receiver<Option<String>>> {
+        match &self.source {
+            Source::File(_) => None,
+            Source::Shared(shared) => Some(shared.displaced()),
+        }
     }
 
     /// How this node stands with the database that it shares; `None`: the database is its own.

@@ -19,6 +19,7 @@ use crate::{
     database::{Database, DatabaseError},
     followed,
     following::{self, Following, Reporter},
+    identity::DirectoryIdentity,
     load,
     replica::Replica,
     replication::Outlet,
@@ -97,12 +98,12 @@ impl Opened {
         published: Arc<ArcSwap<Snapshot>>,
         sender: mpsc::Sender<Order>,
         writer: JoinHandle<()>,
-        lock: File,
+        (lock, identity): (File, Arc<DirectoryIdentity>),
     ) -> Self {
         let leads = Arc::new(AtomicBool::new(true));
         // Of a server it is told how the node stands with it.
         let refusal = Arc::default();
-        Self { store: Store { source: Source::Shared(shared), published, writer: sender, refusal, leads }, writer, lock }
+        Self { store: Store { source: Source::Shared(shared), published, writer: sender, refusal, leads, identity }, writer, lock }
     }
 
     /// Waits until what was sent to the writer is durable, and releases the directory. Call it when every other handle is
@@ -151,10 +152,17 @@ fn start(
 ) -> Result<Opened, OpenError> {
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
     let (source, refusal) = (Source::File(directory.join(DATABASE_FILE).into()), Arc::default());
-    let store = Store { source, published: published.clone(), writer: sender, refusal: Arc::clone(&refusal), leads };
+    let identity = begin(directory)?;
+    let store = Store { source, published: published.clone(), writer: sender, refusal: Arc::clone(&refusal), leads, identity };
     let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published, refusal));
     let writer = writer.map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
     Ok(Opened { store, writer, lock })
+}
+
+/// Begins a new incarnation of a directory whose lock is held.
+pub(crate) fn begin(directory: &Path) -> Result<Arc<DirectoryIdentity>, OpenError> {
+    let begun = DirectoryIdentity::begin(directory);
+    begun.map(Arc::new).map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })
 }
 
 /// Makes the directory, if it is not there, and takes its lock.

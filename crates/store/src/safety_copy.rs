@@ -13,13 +13,14 @@ use std::{
 };
 
 use rusqlite::{
-    Connection, OpenFlags,
+    Connection, OpenFlags, OptionalExtension,
     backup::{Backup, StepResult},
 };
 
 use crate::{
     OpenError,
     database::DatabaseError,
+    identity::{self, DatabaseId, IdentityError, InvalidIdentity},
     inspection::{self, InspectionError},
     open::{self, DATABASE_FILE},
     replica::{Replica, ReplicaError},
@@ -54,6 +55,17 @@ pub struct PutBack {
     pub services: usize,
     /// What was there before.
     pub before: Before,
+    /// Where the events are that were discarded.
+    pub discarded: Option<PathBuf>,
+}
+
+/// What becomes of the events in a directory that a database is put back into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Events {
+    /// They stay; a copy of another database is refused.
+    Keep,
+    /// They are moved aside, so that a copy of another database can be put back.
+    Discard,
 }
 
 /// What was in the place of a database that was put back.
@@ -118,6 +130,24 @@ pub enum SafetyCopyError {
         /// The newest that is known.
         known: u32,
     },
+    /// The copy and the events are not of one database.
+    #[error(
+        "{path} is a copy of database {found}, and {directory} belongs to database {expected}: its event log and audit log speak of other systems. \
+        Name a copy of database {expected}, or another data directory (--data); --discard-events moves the events of {directory} aside and takes the copy"
+    )]
+    OtherDatabase {
+        /// The copy.
+        path: PathBuf,
+        /// Which database it is of.
+        found: DatabaseId,
+        /// The data directory.
+        directory: PathBuf,
+        /// Which database that belongs to.
+        expected: DatabaseId,
+    },
+    /// The parts of the data directory do not say which database they belong to.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The data directory cannot be used, or a Bodkin uses it.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -199,8 +229,20 @@ fn copy(from: &Connection, to: &Path) -> Result<(), SafetyCopyError> {
 
 /// Puts the copy in `file` in the place of the database in `directory`, which no Bodkin may use. A database there is kept: a whole one is copied beside, as
 /// `bodkin.sqlite.replaced` or with a number behind that, a damaged one is moved away.
-pub fn put_back(directory: &Path, file: &Path) -> Result<PutBack, SafetyCopyError> {
+///
+/// Ids that were given since the copy was made are not given again, where the database that is replaced still says which.
+///
+/// # Errors
+/// Returns an error if the copy is of another database than the events and the audit log, and `events` are to be kept.
+pub fn put_back(directory: &Path, file: &Path, events: Events) -> Result<PutBack, SafetyCopyError> {
     let schema = judge(file)?;
+    let (found, expected) = (identity_of(file)?, own_identity(directory)?);
+    if let (Some(found), Some(expected), Events::Keep) = (&found, &expected, events)
+        && found != expected
+    {
+        let (path, directory) = (file.to_owned(), directory.to_owned());
+        return Err(SafetyCopyError::OtherDatabase { path, found: found.clone(), directory, expected: expected.clone() });
+    }
     let is_there = exists(&directory.join(DATABASE_FILE))?;
     let (mut replica, before) = match Replica::open(directory) {
         Ok(replica) if is_there => {
@@ -224,8 +266,65 @@ pub fn put_back(directory: &Path, file: &Path) -> Result<PutBack, SafetyCopyErro
     }
     // It says nothing of what this node has had of another one.
     replica.end_copy(None)?;
-    let snapshot = replica.published().load();
-    Ok(PutBack { schema, systems: snapshot.systems().len(), services: snapshot.entries().len(), before })
+    let (systems, services) = {
+        let snapshot = replica.published().load();
+        (snapshot.systems().len(), snapshot.entries().len())
+    };
+    let _lock = replica.lock().map_err(in_file(directory))?;
+    let connection = replica.into_connection();
+    // A copy of an earlier release names no database: it becomes the one that the events belong to.
+    if let (None, Some(expected)) = (&found, &expected) {
+        connection.execute("INSERT OR REPLACE INTO identity (id, database) VALUES (1, ?1)", [expected.to_string()])?;
+    }
+    if let Before::Replaced { kept, .. } = &before
+        && found.is_none_or(|found| Some(found) == expected)
+    {
+        keep_counters(&connection, kept)?;
+    }
+    let discarded = if events == Events::Discard { identity::discard_events(directory)? } else { None };
+    Ok(PutBack { schema, systems, services, before, discarded })
+}
+
+/// Moves the events in `directory`, which no Bodkin may use, aside: they belong to another database. Returns where they are, if there were any.
+///
+/// # Errors
+/// Returns an error if the directory is in use, or a file cannot be moved.
+pub fn discard_events(directory: &Path) -> Result<Option<PathBuf>, SafetyCopyError> {
+    let _lock = open::take(directory)?;
+    Ok(identity::discard_events(directory)?)
+}
+
+/// The database that a directory belongs to: by its event log and audit log, or by the database in it.
+fn own_identity(directory: &Path) -> Result<Option<DatabaseId>, SafetyCopyError> {
+    if let Some(id) = identity::database_of_parts(directory)? {
+        return Ok(Some(id));
+    }
+    let database = directory.join(DATABASE_FILE);
+    // One that is damaged says nothing.
+    Ok(if exists(&database)? { identity_of(&database).unwrap_or_default() } else { None })
+}
+
+/// The identity of a database in a file; `None` if it has none, as those of earlier releases.
+fn identity_of(file: &Path) -> Result<Option<DatabaseId>, SafetyCopyError> {
+    let no_copy = |why: String| SafetyCopyError::NoCopy { path: file.to_owned(), why };
+    let connection = inspection::open(file).map_err(|error| no_copy(error.to_string()))?;
+    if !inspection::has_table(&connection, "identity")? {
+        return Ok(None);
+    }
+    let found = connection.query_row("SELECT database FROM identity", [], |row| row.get::<_, String>(0)).optional()?;
+    found.map(|id| id.parse().map_err(|error: InvalidIdentity| no_copy(error.to_string()))).transpose()
+}
+
+/// Has ids go on behind those of another database of the same cloud: events in the log name systems by them.
+fn keep_counters(connection: &Connection, other: &Path) -> rusqlite::Result<()> {
+    connection.execute("ATTACH ?1 AS other", [&*other.to_string_lossy()])?;
+    let raised = connection.execute_batch(
+        "UPDATE main.sqlite_sequence SET seq = max(seq, coalesce((SELECT seq FROM other.sqlite_sequence AS o WHERE o.name = sqlite_sequence.name), 0));
+        INSERT INTO main.sqlite_sequence (name, seq) SELECT name, seq FROM other.sqlite_sequence
+            WHERE name NOT IN (SELECT name FROM main.sqlite_sequence);",
+    );
+    connection.execute_batch("DETACH other")?;
+    raised
 }
 
 /// Copies what is about to be replaced, under the first name that is free: nothing that was kept before is overwritten.
@@ -339,16 +438,61 @@ mod tests {
         let copy = make(one.path(), &file).unwrap();
         assert_eq!((copy.schema, copy.bytes), (crate::schema::newest(), fs::metadata(&file).unwrap().len()));
         assert_eq!((names(copies.path()), fs::metadata(&file).unwrap().mode() & 0o777), (vec!["copy".to_owned()], 0o600));
-        let back = put_back(other.path(), &file).unwrap();
+        let back = put_back(other.path(), &file, Events::Keep).unwrap();
         let replaced = other.path().join("bodkin.sqlite.replaced");
         assert_eq!((back.systems, &back.before), (1, &Before::Replaced { systems: 1, services: 0, kept: replaced.clone() }));
         assert_eq!(systems(other.path()), ["one"]);
-        let again = put_back(other.path(), &replaced).unwrap();
+        let again = put_back(other.path(), &replaced, Events::Keep).unwrap();
         assert_eq!(systems(other.path()), ["other"], "who has restored the wrong copy goes back");
         assert!(matches!(again.before, Before::Replaced { kept, .. } if kept.ends_with("bodkin.sqlite.replaced-2")));
         let new = copies.path().join("new/directory");
-        assert_eq!(put_back(&new, &file).unwrap().before, Before::Nothing);
+        assert_eq!(put_back(&new, &file, Events::Keep).unwrap().before, Before::Nothing);
         assert_eq!(systems(&new), ["one"], "a directory that is not there is made");
+    }
+
+    /// Has the database in a directory be this one, with an event log.
+    fn identify(directory: &Path, id: &DatabaseId) {
+        let connection = Connection::open(directory.join(DATABASE_FILE)).unwrap();
+        connection.execute("INSERT INTO identity (id, database) VALUES (1, ?1)", [id.to_string()]).unwrap();
+        fs::create_dir(directory.join("events")).unwrap();
+        identity::bind_parts(directory, id).unwrap();
+    }
+
+    #[test]
+    fn copy_of_another_database_is_refused_with_both_identities() {
+        let (one, other, copies) = (directory("one"), directory("other"), TempDir::new().unwrap());
+        let ids = [DatabaseId::draw().unwrap(), DatabaseId::draw().unwrap()];
+        identify(one.path(), &ids[0]);
+        identify(other.path(), &ids[1]);
+        let file = copies.path().join("copy");
+        make(one.path(), &file).unwrap();
+        let told = put_back(other.path(), &file, Events::Keep).unwrap_err().to_string();
+        assert!(ids.iter().all(|id| told.contains(&id.to_string())) && told.contains("--discard-events"), "{told}");
+        assert_eq!(systems(other.path()), ["other"], "nothing was changed");
+        // Also where the database is gone.
+        fs::remove_file(other.path().join(DATABASE_FILE)).unwrap();
+        assert!(matches!(put_back(other.path(), &file, Events::Keep), Err(SafetyCopyError::OtherDatabase { .. })));
+        let back = put_back(other.path(), &file, Events::Discard).unwrap();
+        assert_eq!(back.discarded, Some(other.path().join("events.discarded")));
+        identity::bind_parts(other.path(), &ids[0]).unwrap();
+    }
+
+    #[test]
+    fn restored_database_gives_no_id_again() {
+        let (place, copies) = (directory("one"), TempDir::new().unwrap());
+        identify(place.path(), &DatabaseId::draw().unwrap());
+        let file = copies.path().join("copy");
+        make(place.path(), &file).unwrap();
+        let insert = "INSERT INTO system_ (system_name, address, port, created_at, updated_at) VALUES (?1, '127.0.0.1', ?2, 0, 0)";
+        let add = |name: &str, port: u16| {
+            let connection = Connection::open(place.path().join(DATABASE_FILE)).unwrap();
+            connection.execute(insert, (name, port)).unwrap();
+            connection.last_insert_rowid()
+        };
+        let later = add("later", 2);
+        put_back(place.path(), &file, Events::Keep).unwrap();
+        assert_eq!(systems(place.path()), ["one"]);
+        assert!(add("other", 3) > later, "events in the log name {later}");
     }
 
     #[test]
@@ -357,9 +501,9 @@ mod tests {
         let file = copies.path().join("copy");
         let opened = Store::open(place.path()).unwrap();
         make(place.path(), &file).unwrap();
-        assert!(matches!(put_back(place.path(), &file), Err(SafetyCopyError::Open(OpenError::InUse { .. }))));
+        assert!(matches!(put_back(place.path(), &file, Events::Keep), Err(SafetyCopyError::Open(OpenError::InUse { .. }))));
         opened.close();
-        assert_eq!(put_back(place.path(), &file).unwrap().systems, 1);
+        assert_eq!(put_back(place.path(), &file, Events::Keep).unwrap().systems, 1);
     }
 
     #[test]
@@ -368,7 +512,7 @@ mod tests {
         let file = copies.path().join("copy");
         make(place.path(), &file).unwrap();
         fs::write(place.path().join(DATABASE_FILE), b"no database at all, but long enough to be looked at".repeat(100)).unwrap();
-        assert_eq!(put_back(place.path(), &file).unwrap().before, Before::Damaged);
+        assert_eq!(put_back(place.path(), &file, Events::Keep).unwrap().before, Before::Damaged);
         assert_eq!(systems(place.path()), ["one"]);
         assert!(names(place.path()).contains(&"bodkin.sqlite.damaged".to_owned()));
     }
@@ -395,11 +539,11 @@ mod tests {
         bytes[4096..].fill(0xAA);
         fs::write(path("damaged"), bytes).unwrap();
         for name in ["text", "foreign", "empty", "used", "damaged"] {
-            let refused = put_back(place.path(), &path(name));
+            let refused = put_back(place.path(), &path(name), Events::Keep);
             assert!(matches!(refused, Err(SafetyCopyError::NoCopy { .. })), "{name}: {refused:?}");
         }
-        assert!(matches!(put_back(place.path(), &path("newer")), Err(SafetyCopyError::Newer { .. })));
-        assert!(matches!(put_back(place.path(), &path("missing")), Err(SafetyCopyError::File { .. })));
+        assert!(matches!(put_back(place.path(), &path("newer"), Events::Keep), Err(SafetyCopyError::Newer { .. })));
+        assert!(matches!(put_back(place.path(), &path("missing"), Events::Keep), Err(SafetyCopyError::File { .. })));
         assert_eq!(systems(place.path()), ["one"]);
     }
 }

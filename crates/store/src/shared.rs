@@ -3,6 +3,7 @@
 mod audit_line;
 mod certificate_line;
 mod change;
+mod claim;
 mod follower;
 mod look;
 mod migrate;
@@ -45,6 +46,7 @@ use crate::{
     audit::Head,
     database::{Database, DatabaseResult},
     draft::{Draft, OperationError},
+    identity::DirectoryIdentity,
     open::Opened,
     writer::{self as own_writer, Order},
 };
@@ -71,6 +73,9 @@ pub(crate) struct Shared {
     reader: Reader,
     /// The connection that brings the audit log, beside the writers' turns.
     copier: Mutex<Option<Session>>,
+    identity: Arc<DirectoryIdentity>,
+    /// Why this process may not serve any more, once another one has its node's name.
+    displaced: watch::Sender<Option<String>>,
 }
 
 impl Shared {
@@ -105,6 +110,11 @@ impl Shared {
     /// Something beside the snapshot has got through, or is about to for the first time.
     pub(crate) fn exchanged(&self, what: Exchange) {
         self.standings.exchanged(what);
+    }
+
+    /// Tells why this process may not serve any more, once another one has its node's name.
+    pub(crate) fn displaced(&self) -> watch::Receiver<Option<String>> {
+        self.displaced.subscribe()
     }
 
     /// What this node is called, and its cloud.
@@ -190,6 +200,7 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let lock = crate::open::take(directory)?;
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     let node = node_of(directory).map_err(in_directory)?;
+    let identity = crate::open::begin(directory)?;
     let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
     let session = Session::connect(place, &node, "follows").map_err(|error| {
         refused(&format_args!(
@@ -197,6 +208,7 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
         ))
     })?;
     schema::prepare(&session, &node).map_err(|error| refused(&error))?;
+    claim::take(&session, &node, &identity).map_err(|error| refused(&error))?;
     match place.secrecy() {
         Some(Secrecy::None) => tracing::warn!("the way to the shared database is not protected: say sslmode=verify-full in its URL"),
         Some(Secrecy::Unverified) => {
@@ -224,6 +236,8 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
         place_told,
         reader,
         copier,
+        identity: identity.clone(),
+        displaced: watch::Sender::new(None),
     });
     let (stop, stopped) = watch::channel(());
     let following = shared.clone();
@@ -232,7 +246,7 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let (sender, queue) = mpsc::channel::<Order>(crate::WRITE_QUEUE_OPERATIONS_MAX);
     let writer = Writer { shared: shared.clone(), queue, session: None, retry_at: Instant::now(), follower: (stop, follower) };
     let thread = std::thread::Builder::new().name("database".into()).spawn(move || writer.run()).map_err(in_directory)?;
-    Ok(Opened::shared(shared, snapshot, sender, thread, lock))
+    Ok(Opened::shared(shared, snapshot, sender, thread, (lock, identity)))
 }
 
 /// Listens first, so that nothing that is committed behind the reading is missed.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bodkin_store::{
-    safety_copy::{self, Before, PutBack, SafetyCopy},
+    safety_copy::{self, Before, Events, PutBack, SafetyCopy},
     shared::{DatabasePlace, Migrated, migrate},
 };
 use clap::{Args, Subcommand};
@@ -61,7 +61,12 @@ enum DbCommand {
         /// The copy, as `bodkin db backup` has made it
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Take the copy of another database, and move the events in the directory aside: they name systems of the database that was there
+        #[arg(long)]
+        discard_events: bool,
     },
+    /// Move the events in the directory aside, because they belong to another database; the cloud must not run
+    DiscardEvents,
 }
 
 /// Carries a command out; gives the exit code.
@@ -84,8 +89,18 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
                 &format!("{told}. {next}"),
             )?;
         }
-        DbCommand::Restore { file } => {
-            let PutBack { schema, systems, services, before } = safety_copy::put_back(&options.data, &file)?;
+        DbCommand::DiscardEvents => {
+            let discarded = safety_copy::discard_events(&options.data)?;
+            let shown = options.data.display();
+            let told = match &discarded {
+                Some(aside) => format!("the events of {shown} are in {} now; the next start begins without events", aside.display()),
+                None => format!("{shown} has no events"),
+            };
+            printer.done(&json!({"data": options.data, "discarded": discarded}), &told)?;
+        }
+        DbCommand::Restore { file, discard_events } => {
+            let events = if discard_events { Events::Discard } else { Events::Keep };
+            let PutBack { schema, systems, services, before, discarded } = safety_copy::put_back(&options.data, &file, events)?;
             let shown = options.data.display();
             let was = match &before {
                 Before::Nothing => String::new(),
@@ -95,10 +110,11 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
                 }
             };
             let kept = if let Before::Replaced { kept, .. } = &before { Some(kept) } else { None };
-            let told = format!("the database of {shown} is that of {}: {systems} systems, {services} services{was}", file.display());
+            let aside = discarded.as_ref().map_or_else(String::new, |aside| format!("; its events are in {} now", aside.display()));
+            let told = format!("the database of {shown} is that of {}: {systems} systems, {services} services{was}{aside}", file.display());
             printer.done(
                 &json!({"data": options.data, "schema": schema, "systems": systems, "services": services,
-                    "moved_away": before == Before::Damaged, "kept": kept}),
+                    "moved_away": before == Before::Damaged, "kept": kept, "discarded": discarded}),
                 &told,
             )?;
         }

@@ -31,6 +31,7 @@ mod maven;
 mod nats_monitoring;
 mod network;
 mod node_events;
+mod node_identity;
 mod node_log;
 mod node_resume;
 #[allow(dead_code)]

@@ -129,9 +129,9 @@ fn a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other()
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(text.contains("run another release than this one: 1") && text.contains("9.9.9"), "{text}");
     // Another version of the tables is refused, while the nodes that are there go on.
-    server.sql("cloud", "UPDATE bodkin.shared SET version = 4");
+    server.sql("cloud", "UPDATE bodkin.shared SET version = 5");
     let refused = launch(&server).try_start().err().expect("it is refused");
-    assert!(refused.stderr.contains("of version 4, and this Bodkin works with version 3"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("of version 5, and this Bodkin works with version 4"), "{}", refused.stderr);
     assert_eq!(node.post("/serviceregistry/register", &service("temperature", system("sensor", 7001))).status, 201);
 }
 

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use bodkin_store::{OpenError, StoreError};
+use bodkin_store::{OpenError, StoreError, identity::IdentityError};
 
 use super::{bind, ipc::IpcError};
 use crate::{
@@ -21,6 +21,9 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The parts of the data directory do not belong together.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// A port cannot be listened on.
     #[error("cannot listen on {address} for {name}: {error}. {}", bind::way_to_listen(error))]
     Listen {

@@ -80,6 +80,7 @@ impl Lead {
     pub async fn begin(&self) -> Result<Leading, StartError> {
         let Parts { config, store, inbox, audit, security, addresses, .. } = &self.parts;
         open::refuse_other_mode(store, config)?;
+        open::bind_parts(config, store).await?;
         let trust = security.as_ref().map(|security| security.trust());
         // Events wait for the graphs of the leader before.
         for (topic, terms) in topics::restore(&self.parts.topics, store).await? {

@@ -2,7 +2,11 @@
 
 use std::{io, sync::Arc};
 
-use bodkin_store::{Opened, Store, following::Following};
+use bodkin_store::{
+    Opened, Store,
+    following::Following,
+    identity::{self, DatabaseId},
+};
 use bodkin_trust::TrustDirectory;
 
 use super::StartError;
@@ -34,7 +38,28 @@ pub(super) async fn database(config: &HostConfig) -> Result<(Opened, Option<Foll
     {
         account.take().await?;
     }
+    // A node of a pair has its database from the other one, and looks when it leads.
+    if config.pair.is_none() {
+        bind_parts(config, &opened.store).await?;
+    }
     Ok((opened, following))
+}
+
+/// Refuses a data directory whose event log or audit log belongs to another database, and notes which one they belong to.
+///
+/// # Errors
+/// Returns an error if a part belongs to another database, or the disk or the database refuses.
+pub(super) async fn bind_parts(config: &HostConfig, store: &Store) -> Result<DatabaseId, StartError> {
+    let database: DatabaseId = match store.shared_names() {
+        Some((_, cloud)) => cloud.parse().map_err(io::Error::other)?,
+        None => {
+            let drawn = DatabaseId::draw()?;
+            store.write(move |draft| draft.database_id(&drawn), |_, id| id).await?
+        }
+    };
+    let (directory, bound) = (config.data.clone(), database.clone());
+    tokio::task::spawn_blocking(move || identity::bind_parts(&directory, &bound)).await.map_err(io::Error::other)??;
+    Ok(database)
 }
 
 /// Data that was written in the other mode is taken over only where the operator says so.

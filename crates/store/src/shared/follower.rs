@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::{
     Shared,
     change::{self, CHANGES_KEPT},
+    claim::{self, ClaimError},
     node::{self, BEAT_TIME, Beat},
     session::{CERTIFICATES, CHANNEL, Session},
 };
@@ -30,6 +31,9 @@ pub(super) fn run(shared: &Arc<Shared>, mut session: Option<Session>, mut stop: 
         let followed = match session.take() {
             Some(session) => follow(shared, &session, &mut stop),
             None => shared.connect("follows").and_then(|session| {
+                if !keeps_name(shared, &session)? {
+                    return Ok(());
+                }
                 listen(&session)?;
                 follow(shared, &session, &mut stop)
             }),
@@ -42,6 +46,20 @@ pub(super) fn run(shared: &Arc<Shared>, mut session: Option<Session>, mut stop: 
         }
     }
     shared.standings.keep(false);
+}
+
+/// Takes this node's name again on another session; returns false if another process has it, which ends this one.
+fn keeps_name(shared: &Shared, session: &Session) -> DatabaseResult<bool> {
+    match claim::keep(session, &shared.node, &shared.identity) {
+        Ok(()) => Ok(true),
+        Err(ClaimError::Database(error)) => Err(error),
+        Err(displaced) => {
+            tracing::error!(node = shared.node, "this process stops serving: {displaced}");
+            shared.standings.away(&displaced.to_string());
+            shared.displaced.send_replace(Some(displaced.to_string()));
+            Ok(false)
+        }
+    }
 }
 
 /// Has notifications come.

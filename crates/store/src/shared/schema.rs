@@ -3,13 +3,16 @@
 //! Ids are given as SQLite gives them: whatever is tried to be put in takes one, and an operation that is refused gives it back. So a cloud answers the
 //! same on either database. Writers come one after another, so that costs no concurrency.
 
-use super::session::{Session, schema_of};
+use super::{
+    claim,
+    session::{Session, schema_of},
+};
 use crate::database::DatabaseError;
 
 /// The version of the tables, and the oldest Bodkin's that work with them is the same.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
 /// What each version has beside the one before it. Nodes of the earlier version work on beside those of this one: nothing that they know has changed.
-const STEPS: [&str; 3] = [SHARED, NODES, ACCOUNTS];
+const STEPS: [&str; 4] = [SHARED, NODES, ACCOUNTS, claim::TABLE];
 /// Held while tables are looked at and made.
 const LOCK: i64 = 0x626f_646b_696e_0001;
 

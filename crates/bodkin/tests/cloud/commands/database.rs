@@ -86,3 +86,29 @@ fn what_is_no_copy_is_refused_with_what_to_do() {
     refused(&db(data.path(), &["restore"], &copies.path().join("missing")), "missing cannot be used");
     assert_eq!(fs::read_dir(data.path()).expect("a directory").count(), 0, "nothing was begun");
 }
+
+#[test]
+fn events_beside_new_database_are_refused() {
+    let data = TempDir::new().expect("a directory");
+    let cloud = Launch::new().data(data.path()).start();
+    register(&cloud, "before");
+    assert_eq!(cloud.stop().code(), Some(0));
+    let bound = fs::read_to_string(data.path().join("events/database")).expect("the event log names its database");
+    for entry in fs::read_dir(data.path()).expect("a directory").map(|entry| entry.expect("an entry")) {
+        if entry.file_name().to_string_lossy().starts_with("bodkin.sqlite") {
+            fs::remove_file(entry.path()).expect("a file");
+        }
+    }
+    for _ in 0..2 {
+        let refusal = Launch::new().data(data.path()).try_start().err().expect("it is refused");
+        let told = &refusal.stderr;
+        assert!(refusal.code == Some(1) && told.contains(bound.trim()) && told.contains("discard-events"), "{told}");
+    }
+    let mut discard = Command::new(BINARY);
+    let discarded =
+        done(&discard.args(["db", "discard-events", "--output", "json", "--data"]).arg(data.path()).output().expect("the binary starts"));
+    assert_eq!(discarded["discarded"], json!(data.path().join("events.discarded")));
+    let cloud = Launch::new().data(data.path()).start();
+    assert!(!has(&cloud, "before"));
+    assert_eq!(cloud.stop().code(), Some(0));
+}

@@ -1,0 +1,106 @@
+//! Nodes that share a database: a name belongs to one process, whatever is copied, frozen, or restored.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::postgres::server::{Server, eventually};
+use crate::support::cloud::{Launch, Refusal};
+use crate::support::skip;
+
+fn server(test: &str) -> Option<Server> {
+    let server = Server::start();
+    if server.is_none() {
+        skip::note(test, "no PostgreSQL server");
+    }
+    server
+}
+
+fn launch(server: &Server, data: &Path) -> Launch {
+    Launch::new().data(data).env("BODKIN_DATABASE", &server.url())
+}
+
+/// Copies a data directory, as `cp -a` does.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp starts");
+    assert!(status.success());
+}
+
+fn lines(data: &Path) -> Vec<String> {
+    fs::read_to_string(data.join("identity")).expect("a directory has an identity").lines().map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn copy_of_running_node_is_refused() {
+    let Some(server) = server("copy_of_running_node_is_refused") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let [original, clone] = ["original", "clone"].map(|name| place.path().join(name));
+    let node = launch(&server, &original).start();
+    copy(&original, &clone);
+    let Refusal { code, stderr } = launch(&server, &clone).try_start().err().expect("it is refused");
+    let running = lines(&original).pop().expect("a start");
+    let refused = lines(&clone).pop().expect("a start");
+    assert!(code == Some(1) && stderr.contains(&running) && stderr.contains(&refused) && stderr.contains("identity"), "{stderr}");
+    // A node that is killed starts again at once.
+    node.kill();
+    let begun = Instant::now();
+    launch(&server, &original).start();
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn frozen_node_stops_after_its_copy_took_over() {
+    let Some(server) = server("frozen_node_stops_after_its_copy_took_over") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let [original, clone] = ["original", "clone"].map(|name| place.path().join(name));
+    let frozen = launch(&server, &original).start();
+    copy(&original, &clone);
+    frozen.signal(Signal::SIGSTOP);
+    // Its session holds the name, and renews nothing.
+    let begun = Instant::now();
+    let successor = launch(&server, &clone).start();
+    assert!(begun.elapsed() < Duration::from_secs(18), "{:?}", begun.elapsed());
+    frozen.signal(Signal::SIGCONT);
+    let taken = lines(&clone).pop().expect("a start");
+    eventually(|| frozen.stderr().contains(&taken), || frozen.stderr());
+    assert_eq!(frozen.stop().code(), Some(1), "it has ended by itself");
+    assert_eq!(successor.get("/serviceregistry/echo").status, 200);
+    // The original would be taken for the node again, and it lacks what happened meanwhile.
+    drop(successor);
+    let again = launch(&server, &original).start();
+    assert!(again.stderr().contains("was restored or copied"), "{}", again.stderr());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn node_file_of_another_directory_is_refused() {
+    let Some(server) = server("node_file_of_another_directory_is_refused") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let [one, other] = ["one", "other"].map(|name| place.path().join(name));
+    launch(&server, &one).start().stop();
+    fs::create_dir(&other).expect("a directory");
+    fs::copy(one.join("node"), other.join("node")).expect("a copy");
+    let Refusal { code, stderr } = launch(&server, &other).try_start().err().expect("it is refused");
+    let lineages = [&one, &other].map(|data| lines(data)[1].clone());
+    assert!(code == Some(1) && lineages.iter().all(|lineage| stderr.contains(lineage)), "{stderr}");
+    fs::remove_file(other.join("node")).expect("a file");
+    launch(&server, &other).start();
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn directory_of_another_cloud_is_refused() {
+    let Some(server) = server("directory_of_another_cloud_is_refused") else { return };
+    let other = Server::start().expect("a second PostgreSQL server");
+    let place = TempDir::new().expect("a temporary directory");
+    let data = place.path().join("node");
+    launch(&server, &data).start().stop();
+    let Refusal { code, stderr } = launch(&other, &data).try_start().err().expect("it is refused");
+    assert!(code == Some(1) && stderr.contains("belongs to database") && stderr.contains("discard-events"), "{stderr}");
+}
