@@ -241,6 +241,14 @@ answer! {
 }
 
 answer! {
+    /// A lane that continues behind another process's batch.
+    AdoptedLane {
+        /// Its name.
+        lane: String,
+    }
+}
+
+answer! {
     /// What came of a planned hand-over of a reliable pair.
     HandedOver {
         /// Who leads: `first` or `second`.

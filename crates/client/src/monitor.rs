@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     answer::{
-        AccessExplanation, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation, GraphMove, GraphState,
-        HandedOver, List, MoveForm, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed, Replayed,
-        ServiceQueryResult, ServiceState,
+        AccessExplanation, AdoptedLane, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation,
+        GraphMove, GraphState, HandedOver, List, MoveForm, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed,
+        Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -176,6 +176,14 @@ impl Monitor {
     /// Has the other node of a reliable pair lead; the answer comes when it does.
     pub async fn hand_over(&self) -> Result<HandedOver, CallError> {
         self.connection.ask(Method::POST, "/api/v1/pair/hand-over", None::<&()>).await
+    }
+
+    /// Has a stopped lane to the fleet's stream continue behind another process's batch.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such lane, or the lane does not stand.
+    pub async fn adopt_lane(&self, lane: &str) -> Result<AdoptedLane, CallError> {
+        self.connection.ask(Method::POST, &path_with("/api/v1/fleet/adopt", &[("lane", lane)]), None::<&()>).await
     }
 
     /// Makes an event type a real-time topic: the keys of a topic in a file of topics, times with their unit in the key.

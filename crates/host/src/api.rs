@@ -143,6 +143,7 @@ impl Api {
             "event-types" => self.event_types().await,
             "streams" => self.streams().await,
             "fleet" => self.show_fleet(),
+            "fleet/adopt" => self.adopt_lane(request),
             "services" => self.services(request),
             "quality" => self.quality(request),
             "services/query" => self.query_services(request).await,
@@ -208,6 +209,17 @@ impl Api {
         match &self.fleet {
             Some(fleet) => Answer::json(200, &fleet.view()),
             None => Answer::problem(404, "Nothing is forwarded to a fleet: the configuration has no table [fleet]."),
+        }
+    }
+
+    /// Has a stopped lane continue behind another process's batch.
+    fn adopt_lane(&self, request: &Request) -> Answer {
+        let name = request.parameter("lane").unwrap_or_default();
+        let lane = self.fleet.as_ref().and_then(|fleet| fleet.lanes.iter().find(|lane| lane.name == name));
+        match lane {
+            Some(lane) if lane.adopt() => Answer::json(200, &json!({ "lane": name })),
+            Some(_) => Answer::problem(409, &format!("Lane {name} does not stand: nothing is to be decided.")),
+            None => Answer::problem(404, &format!("There is no lane {name:?} to a fleet's stream.")),
         }
     }
 

@@ -20,6 +20,7 @@ mod pace;
 mod source;
 mod state;
 mod taking;
+mod writer;
 
 use std::{
     io,
@@ -48,6 +49,7 @@ pub(crate) use self::{
     checkpoint::replace,
     config::{LOOK_EVERY, TAKEN_MAX},
     taking::{Brought, Taking, Turn},
+    writer::{Exclusion, Writers},
 };
 use crate::{
     inbox::Inbox,
@@ -127,6 +129,7 @@ pub(crate) fn begin_lanes(purpose: Purpose, config: &FleetConfig, data: &Path, l
 
 impl Fleet {
     /// Begins to forward. What is published as `own` has come from the fleet, and does not go back there. A node of a pair forwards while its `leadership` lasts.
+    /// Lanes continue behind batches of `writers`.
     ///
     /// # Errors
     /// A lane's file cannot be read, or no thread be made.
@@ -137,11 +140,11 @@ impl Fleet {
         topics: Arc<RealTimeTopics>,
         state: Arc<FleetState>,
         own: SystemId,
-        leadership: Option<Arc<Leadership>>,
+        (leadership, writers): (Option<Arc<Leadership>>, Writers),
     ) -> io::Result<Self> {
         let named = config.lanes.iter().enumerate().flat_map(|(at, lane)| lane.event_types.iter().map(move |name| (at, &**name)));
         let selection = Selection::Chosen(Chosen::new(named, topics, own));
-        Self::start_for(Purpose::Fleet, config, data, log, selection, state, leadership)
+        Self::start_for(Purpose::Fleet, config, data, log, selection, state, (leadership, writers))
     }
 
     /// Begins to hand what is accepted here on to the other nodes of this cloud.
@@ -153,8 +156,9 @@ impl Fleet {
         data: &Path,
         log: &EventLogReader,
         state: Arc<FleetState>,
+        writers: Writers,
     ) -> io::Result<Self> {
-        Self::start_for(Purpose::Nodes, config, data, log, Selection::Accepted, state, None)
+        Self::start_for(Purpose::Nodes, config, data, log, Selection::Accepted, state, (None, writers))
     }
 
     fn start_for(
@@ -164,11 +168,12 @@ impl Fleet {
         log: &EventLogReader,
         selection: Selection,
         state: Arc<FleetState>,
-        leadership: Option<Arc<Leadership>>,
+        (leadership, writers): (Option<Arc<Leadership>>, Writers),
     ) -> io::Result<Self> {
         let checkpoints = begin_lanes(purpose, &config, data, log)?;
         let window = config.batch_bytes_max * WINDOW_BATCHES;
-        let lanes: Vec<_> = checkpoints.iter().map(|checkpoint| LaneBacklog::new(log.clone(), config.form, window, *checkpoint)).collect();
+        let lane = |checkpoint: &Checkpoint| LaneBacklog::new(log.clone(), config.form, window, *checkpoint, writers.clone());
+        let lanes: Vec<_> = checkpoints.iter().map(lane).collect();
         let directory = purpose.directory(data);
         let paths = config.lanes.iter().map(|lane| checkpoint::path_of(&directory, &lane.name)).collect();
         let from = checkpoints.iter().map(|checkpoint| checkpoint.from).min().expect("there is a lane");

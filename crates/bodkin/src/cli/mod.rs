@@ -1,4 +1,4 @@
-//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay`, `pair` and `log`, the management of one thing each by
+//! The client commands: `status`, `service`, `system`, `auth`, `rule`, `orchestrate`, `event`, `cloud`, `relay`, `pair`, `fleet` and `log`, the management of one thing each by
 //! its name; and those that need no cloud: `cert`, `db`, `audit`, `topic`, `graph` and `model`, which work on files, and `simulate`.
 //!
 //! A command is a few calls to the core systems, found through the Service Registry, or to Bodkin's own port. Results go to
@@ -13,6 +13,7 @@ mod db;
 mod details;
 mod event;
 mod explanation;
+mod fleet;
 mod graph;
 mod import;
 mod log;
@@ -79,6 +80,8 @@ pub enum ClientCommand {
     Audit(audit::AuditOptions),
     /// A reliable pair: have the other node lead
     Pair(reliable_pair::PairOptions),
+    /// A fleet's stream: have a stopped lane continue
+    Fleet(fleet::FleetOptions),
     /// New systems: who may come to a certificate, and coming to one
     Onboard(onboard::OnboardOptions),
 }
@@ -96,6 +99,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
         ClientCommand::Log(options) => log::run(options, printer).await,
         ClientCommand::Audit(options) => audit::run(options, printer).await,
         ClientCommand::Pair(options) => reliable_pair::run(options, printer).await,
+        ClientCommand::Fleet(options) => fleet::run(options, printer).await,
         ClientCommand::Onboard(options) => onboard::run(options, printer).await,
         ClientCommand::Event(options) => event::run(options, printer).await,
         ClientCommand::Cloud(options) => cloud::run(options, printer).await,

@@ -377,3 +377,39 @@ fn the_leader_of_a_pair_forwards_nothing_once_its_lease_is_over() {
     others(Signal::SIGCONT);
     edge.has(&edge.primary, 60);
 }
+
+/// Both edges name themselves alike, and begin with the same positions.
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn second_edge_of_one_name_stops_until_adopted() {
+    let Some(program) = program("second_edge_of_one_name_stops_until_adopted") else { return };
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let places = [TempDir::new().expect("a directory"), TempDir::new().expect("a directory")];
+    let edges = places.each_ref().map(|place| up(place.path(), &configure_with(place.path(), "edge", &ports, "")));
+    edges.iter().for_each(register);
+    let mut publishers = [Publisher::new(&edges[0], 0), Publisher::new(&edges[1], 1_000)];
+    publishers[0].publish("heat", 0);
+    assert!(eventually(|| is_idle(&edges[0])), "{} {}", told(&edges[0]), edges[0].stderr());
+    for _ in 0..50 {
+        for publisher in &mut publishers {
+            publisher.publish("heat", 0);
+        }
+    }
+    // The first one goes on whatever the other one publishes; the other one stands, and says both identities.
+    assert!(eventually(|| lane(&edges[1], "events")["stopped"] == true), "{}", lane(&edges[1], "events"));
+    publishers[0].publish_all(50, 0);
+    has(&cluster, &edges[0], "events", ((0..101).collect(), 0));
+    let stopped = lane(&edges[1], "events");
+    assert!(stopped["waiting"] == 50 && stopped["trouble"].as_str().is_some_and(|why| why.contains("bodkin fleet adopt")), "{stopped}");
+    // Also after a restart, and once the first one is gone.
+    let [first, second] = edges;
+    first.kill();
+    second.kill();
+    let second = up(places[1].path(), &places[1].path().join("bodkin.toml"));
+    assert!(eventually(|| lane(&second, "events")["stopped"] == true), "{}", lane(&second, "events"));
+    second.post("/api/v1/fleet/adopt?lane=events", &json!({})).expect_status(200);
+    has(&cluster, &second, "events", ((0..101).chain(1_000..1_050).collect(), 0));
+    second.post("/api/v1/fleet/adopt?lane=events", &json!({})).expect_status(409);
+    second.post("/api/v1/fleet/adopt?lane=none", &json!({})).expect_status(404);
+}

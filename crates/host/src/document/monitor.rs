@@ -169,5 +169,9 @@ pub const OPERATIONS: &[Description] = &[
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
     get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, what waits for it, and what comes from there.")
         .absent("There is no fleet."),
+    act("api/v1/fleet/adopt", "AdoptedLane", "Has a stopped lane continue behind another process's batch.")
+        .asking(&["lane text"])
+        .absent("There is no such lane.")
+        .at_odds("The lane does not stand."),
     get(Bodkin, "api/v1/streams", "Page[StreamState]", "Who hears events on a connection of its own, the first 1,000 of them."),
 ];

@@ -18,7 +18,11 @@ use bodkin_nats::lane::{Backlog, Batch, Held, Identity, Place, Put, Record, Stop
 use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record as Logged, RecordName};
 
 use self::window::Window;
-use super::{checkpoint::Checkpoint, source::Source};
+use super::{
+    checkpoint::Checkpoint,
+    source::{Source, Stamp},
+    writer::{Writer, Writers},
+};
 use crate::replay::publication;
 
 /// Places of a lane that wait. What comes behind so many is looked at again when half of them are gone, and what retention takes of it meanwhile is counted without topics. Eight bytes each.
@@ -56,6 +60,11 @@ pub struct LaneBacklog {
     log: EventLogReader,
     form: FleetForm,
     window_bytes_max: usize,
+    writers: Writers,
+    /// Another process's batch that the operator has this lane continue behind.
+    adopted: Option<(Writer, Identity)>,
+    /// Whether the operator has the lane continue behind whatever is in the stream.
+    adopts: bool,
     epoch: u64,
     /// The position of the window's first record.
     first: u64,
@@ -95,12 +104,15 @@ pub struct LaneBacklog {
 
 impl LaneBacklog {
     /// Begins where it had come to.
-    pub fn new(log: EventLogReader, form: FleetForm, window_bytes_max: usize, checkpoint: Checkpoint) -> Self {
+    pub fn new(log: EventLogReader, form: FleetForm, window_bytes_max: usize, checkpoint: Checkpoint, writers: Writers) -> Self {
         Self {
             accepted_from: log.accepted_from(),
             log,
             form,
             window_bytes_max,
+            writers,
+            adopted: None,
+            adopts: false,
             epoch: checkpoint.epoch,
             first: checkpoint.position + 1,
             window: Window::default(),
@@ -121,6 +133,11 @@ impl LaneBacklog {
             lost: 0,
             error: None,
         }
+    }
+
+    /// Has the lane continue behind the batch of another process that is the stream's last one, once.
+    pub fn adopt(&mut self) {
+        self.adopts = true;
     }
 
     /// Whether what the follower finds next may be offered. What cannot be is taken when there is room: other lanes do not wait for that.
@@ -355,8 +372,20 @@ impl LaneBacklog {
             }
             return Ok(Place::Kept);
         };
-        let source = held.source.and_then(|text| text.parse::<Source>().ok());
+        let Stamp { writer, source } = Stamp::read(held.source);
         let Identity { epoch, last, .. } = held.identity;
+        let foreign =
+            writer.filter(|writer| self.adopted != Some((*writer, held.identity)) && !self.writers.continues(*writer, self.is_settled));
+        if let Some(writer) = foreign {
+            if !std::mem::take(&mut self.adopts) {
+                return Ok(Place::Stop(Stop::OtherWriter(self.writers.told(writer))));
+            }
+            self.adopted = Some((writer, held.identity));
+            let from = self.checkpoint.from;
+            self.begin(epoch + 1, 1, from);
+            self.placed = Some(Some((epoch, last)));
+            return Ok(Place::Moved(epoch + 1));
+        }
         let is_older = self.is_settled && epoch < self.epoch;
         if self.placed.is_some_and(|placed| placed == Some((epoch, last)) || is_older || self.has_given(held.identity, source)) {
             return Ok(Place::Kept);
@@ -397,9 +426,7 @@ impl Backlog for LaneBacklog {
             }
             source = kept.source;
         }
-        if let Some(source) = source {
-            batch.set_source(source.to_string());
-        }
+        batch.set_source(Stamp { writer: Some(self.writers.own()), source }.to_string());
     }
 
     fn place(&mut self, last: Option<Held<'_>>) -> Place {

@@ -161,6 +161,12 @@ impl Carrier {
                 self.converse();
             }
             let is_behind = self.follow();
+            for (lane, state) in self.forwarding.lanes.iter_mut().zip(&self.state.lanes) {
+                if state.take_adopted() {
+                    tracing::warn!(lane = state.name, "the operator has the lane continue behind another process's batch");
+                    lane.adopt();
+                }
+            }
             let next = if self.leads() && self.forwards() { self.converse() } else { LOOK_MAX };
             self.tell_numbers();
             if self.noted.0.elapsed() >= NOTE_PERIOD {

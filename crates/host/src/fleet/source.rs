@@ -5,6 +5,8 @@ use std::{fmt, str::FromStr};
 use bodkin_broker::{EventId, Incarnation, PublisherId, Sequence, TopicId};
 use bodkin_store::event_log::{Position, RecordName};
 
+use super::writer::Writer;
+
 /// A record of an event log, in any node's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -44,6 +46,40 @@ impl FromStr for Source {
     }
 }
 
+/// Who published a batch, and which record is its last one: `WRITER`, or `WRITER SOURCE`; of earlier releases `SOURCE`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    /// The process.
+    pub writer: Option<Writer>,
+    /// The record; a batch that ends with a loss at the begin of a log has none.
+    pub source: Option<Source>,
+}
+
+impl Stamp {
+    /// Reads what a batch's header says; what cannot be read says nothing.
+    pub fn read(text: Option<&str>) -> Self {
+        let Some(text) = text else { return Self::default() };
+        let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+        match first.parse() {
+            Ok(writer) => Self { writer: Some(writer), source: rest.parse().ok() },
+            Err(_) => Self { writer: None, source: text.parse().ok() },
+        }
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(writer) = self.writer {
+            write!(to, "{writer}")?;
+        }
+        match self.source {
+            Some(source) if self.writer.is_some() => write!(to, " {source}"),
+            Some(source) => write!(to, "{source}"),
+            None => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +92,15 @@ mod tests {
         for text in ["", "1 2 3 4 5", "1 2 3 4 5 6 7", "1 2 3 4 5 x", "-1 2 3 4 5 6", "18446744073709551615 2 3 4 5 6", "1  2 3 4 5 6"] {
             assert_eq!(text.parse::<Source>(), Err(NoSource), "{text}");
         }
+    }
+
+    #[test]
+    fn stamp_is_read_as_written_and_of_earlier_releases() {
+        let writer = Some(Writer { database: 3, incarnation: 4 });
+        let source = "9 7 1 2 3 4".parse().ok();
+        for stamp in [Stamp { writer, source }, Stamp { writer, source: None }, Stamp { writer: None, source }] {
+            assert_eq!(Stamp::read(Some(&stamp.to_string())), stamp);
+        }
+        assert_eq!([Stamp::read(None), Stamp::read(Some("x"))], [Stamp::default(); 2]);
     }
 }

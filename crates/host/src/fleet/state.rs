@@ -45,6 +45,22 @@ pub struct LaneState {
     pub ages: Histogram,
     trouble: Mutex<Option<String>>,
     is_stopped: AtomicBool,
+    /// The operator has the lane continue behind another process's batch.
+    is_adopted: AtomicBool,
+}
+
+impl LaneState {
+    /// Has a stopped lane continue behind another process's batch; returns false if the lane does not stand.
+    pub fn adopt(&self) -> bool {
+        let is_stopped = self.is_stopped.load(Relaxed);
+        self.is_adopted.fetch_or(is_stopped, Relaxed);
+        is_stopped
+    }
+
+    /// Returns true once for each adoption.
+    pub(super) fn take_adopted(&self) -> bool {
+        self.is_adopted.swap(false, Relaxed)
+    }
 }
 
 /// What is told of forwarding.

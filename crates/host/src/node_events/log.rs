@@ -6,11 +6,11 @@
 
 use std::{io, path::Path, sync::Arc};
 
-use bodkin_store::event_log::EventLogReader;
+use bodkin_store::{event_log::EventLogReader, identity::DirectoryIdentity};
 
 use super::{Crossing, NodeStream, recall::Recall, taker::Taker};
 use crate::{
-    fleet::{BackState, Fleet, FleetState, LaneState, Purpose},
+    fleet::{BackState, Exclusion, Fleet, FleetState, LaneState, Purpose, Writers},
     inbox::Inbox,
     resume_token::{CloudTag, LogPlace, ResumeToken},
     trace::now_ns,
@@ -28,12 +28,20 @@ impl NodeLog {
     ///
     /// # Errors
     /// What was noted of former runs cannot be read, or the system has no thread for it.
-    pub fn start(stream: &NodeStream, cloud: &str, data: &Path, log: &EventLogReader, shard: Arc<Inbox>) -> io::Result<(Self, Crossing)> {
+    pub fn start(
+        stream: &NodeStream,
+        (cloud, directory): (&str, &Arc<DirectoryIdentity>),
+        data: &Path,
+        log: &EventLogReader,
+        shard: Arc<Inbox>,
+    ) -> io::Result<(Self, Crossing)> {
         let config = &stream.lane;
         let lane = LaneState::new(config.lanes[0].name.clone(), config.terms(0).subject.to_string());
         let back = Arc::new(BackState::new(config.stream.clone(), config.edge.clone()));
         let state = Arc::new(FleetState::new(config.edge.clone(), config.stream.clone(), vec![lane], Some(back)));
-        let fleet = Fleet::start_between_nodes(config.clone(), data, log, state.clone())?;
+        let database = cloud.parse().map_err(io::Error::other)?;
+        let writers = Writers::new(&database, directory.clone(), Exclusion::Name);
+        let fleet = Fleet::start_between_nodes(config.clone(), data, log, state.clone(), writers)?;
         let (recall, lanes) = Recall::open(&Purpose::Nodes.directory(data), stream.own(), log.clone(), now_ns())?;
         let mut token = ResumeToken::new(CloudTag::of(cloud), stream.own(), recall.since_ns());
         lanes.reached().for_each(|(node, reached)| token.reach(node, LogPlace::behind(reached.position, reached.time_ns)));

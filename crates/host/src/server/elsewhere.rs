@@ -80,7 +80,7 @@ pub(super) fn node_events(
     let (between, crossing) = match (&config.node_stream, log) {
         (Some(terms), Some(log)) => {
             let stream = NodeStream::new(place, terms, cloud, node);
-            let (between, crossing) = NodeLog::start(&stream, cloud, &config.data, log, inbox.clone())?;
+            let (between, crossing) = NodeLog::start(&stream, (cloud, store.identity()), &config.data, log, inbox.clone())?;
             (BetweenNodes::Log(between), crossing)
         }
         _ => {

@@ -7,6 +7,7 @@ use bodkin_store::{
     Draft, Store, StoreError,
     delivery::{DeliveriesAtStart, DeliveryRow, Place, Present},
     event_log::{EventLogReader, RecordName},
+    identity::DatabaseId,
     leader::LeaderPlace,
 };
 use tokio::{
@@ -20,7 +21,7 @@ use crate::{
     control::{self, Control},
     disk::DataDisk,
     dns_sd,
-    fleet::{Fleet, WayBack},
+    fleet::{Exclusion, Fleet, WayBack, Writers},
     gatekeeper::{self, Gatekeeper},
     gateway::{self, Gateway},
     graph::{self, Gone, Lateness},
@@ -80,7 +81,7 @@ impl Lead {
     pub async fn begin(&self) -> Result<Leading, StartError> {
         let Parts { config, store, inbox, audit, security, addresses, .. } = &self.parts;
         open::refuse_other_mode(store, config)?;
-        open::bind_parts(config, store).await?;
+        let database = open::bind_parts(config, store).await?;
         let trust = security.as_ref().map(|security| security.trust());
         // Events wait for the graphs of the leader before.
         for (topic, terms) in topics::restore(&self.parts.topics, store).await? {
@@ -126,7 +127,7 @@ impl Lead {
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
         let ledger = authority.map(|directory| audit.clone().follow_certificates(directory, store.clone()));
         jobs.extend(ledger.map(tokio::spawn));
-        let (fleet, way_back) = self.forward()?.unzip();
+        let (fleet, way_back) = self.forward(&database)?.unzip();
         Ok(Leading {
             fleet,
             way_back: way_back.flatten(),
@@ -191,7 +192,7 @@ impl Lead {
     }
 
     /// Has events go on to the fleet's stream, and come from there, where there is one.
-    fn forward(&self) -> Result<Option<(Fleet, Option<WayBack>)>, StartError> {
+    fn forward(&self, database: &DatabaseId) -> Result<Option<(Fleet, Option<WayBack>)>, StartError> {
         let (Some(config), Some(log), Some(state)) = (&self.parts.config.fleet, &self.parts.log, &self.parts.fleet) else {
             return Ok(None);
         };
@@ -199,7 +200,10 @@ impl Lead {
         let data = &self.parts.config.data;
         let (topics, leadership) = (self.parts.topics.clone(), self.parts.push.leadership.clone());
         let is_alone = leadership.is_none();
-        let fleet = Fleet::start(config.clone(), data, log, topics, state.clone(), own, leadership).map_err(StartError::Fleet)?;
+        let exclusion = leadership.as_ref().map_or(Exclusion::None, |leadership| Exclusion::Epoch(leadership.epoch()));
+        let writers = Writers::new(database, self.parts.store.identity().clone(), exclusion);
+        let fleet =
+            Fleet::start(config.clone(), data, log, topics, state.clone(), own, (leadership, writers)).map_err(StartError::Fleet)?;
         let shard = self.parts.inbox.clone();
         let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (shard, own), back, is_alone));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))

@@ -56,6 +56,9 @@ pub enum Stop {
         "the stream has this lane's positions up to {0}, which it has not given yet: another edge has its name, or this one was put back to an earlier state"
     )]
     Ahead(u64),
+    /// Another process has published the subject's last batch; the text names both, and says what to do.
+    #[error("{0}")]
+    OtherWriter(String),
     /// The edge cannot find its own place.
     #[error("this edge cannot read where its lane goes on: {0}")]
     Unplaced(String),

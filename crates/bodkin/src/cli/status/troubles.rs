@@ -52,7 +52,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             format!("events do not reach the fleet's stream, and {waiting} wait in the event log: GET /api/v1/fleet says why, and bodkin doctor looks")
         }),
         is("bodkin_fleet_stopped_lanes").then(|| {
-            "a lane to the fleet's stream stands still: another edge has this one's name, or this one was put back to an earlier state; GET /api/v1/fleet says which".to_owned()
+            "a lane to the fleet's stream is stopped: another process published in it, or this edge was restored from a backup; GET /api/v1/fleet says which, bodkin fleet adopt has it continue".to_owned()
         }),
         (numbers.get("bodkin_from_fleet_connected") == Some(&0.0)).then(|| {
             "events of the fleet do not come here, and wait in its stream: GET /api/v1/fleet says why, and bodkin doctor looks".to_owned()

@@ -9,7 +9,10 @@ use bodkin_nats::lane::{Identity, Records};
 use bodkin_store::event_log::{EventLog, EventLogLimits, Origin};
 use tempfile::TempDir;
 
-use super::super::follower::{Chosen, Follower, Selection};
+use super::super::{
+    follower::{Chosen, Follower, Selection},
+    writer::{Exclusion, tests::restarted},
+};
 use super::*;
 use crate::topics::RealTimeTopics;
 
@@ -36,7 +39,13 @@ fn id(sequence: u64) -> EventId {
 
 /// A lane that begins now, of which nothing is noted.
 fn lane_of(log: &EventLogReader) -> LaneBacklog {
-    LaneBacklog::new(log.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(0) })
+    LaneBacklog::new(
+        log.clone(),
+        FleetForm::Payload,
+        WINDOW,
+        Checkpoint { epoch: 1, position: 0, from: Position(0) },
+        restarted(Exclusion::None).0,
+    )
 }
 
 /// A lane of the topics A and B, beside events of others.
@@ -129,7 +138,7 @@ impl Bench {
                     Record::Lost { topic, count } => lost.push((topic.to_owned(), count)),
                 }
             }
-            source = batch.source().map(str::to_owned);
+            source = Stamp::read(batch.source()).source.map(|source| source.to_string());
             lane.release(lane.first() + batch.records() - 1);
         }
     }
@@ -197,8 +206,13 @@ fn it_goes_on_behind_the_record_that_the_stream_names() {
     let name = RecordName { time_ns: TIME_NS + 30, id: id(30) };
     // At another position, as in the log of a pair's other node.
     for position in [30, 4, 4_000] {
-        bench.lanes[0] =
-            LaneBacklog::new(bench.reader.clone(), FleetForm::Payload, WINDOW, Checkpoint { epoch: 1, position: 0, from: Position(9) });
+        bench.lanes[0] = LaneBacklog::new(
+            bench.reader.clone(),
+            FleetForm::Payload,
+            WINDOW,
+            Checkpoint { epoch: 1, position: 0, from: Position(9) },
+            restarted(Exclusion::None).0,
+        );
         bench.lanes[0].wants = Some(Position(0));
         bench.follow();
         let source = Source { position: Position(position), name }.to_string();
@@ -259,6 +273,35 @@ fn events_between_takeover_and_lane_are_forwarded() {
     let foreign = Source { position: Position(60), name: RecordName { time_ns: TIME_NS + 1_000, id: id(7_000) } }.to_string();
     assert_eq!(bench.lane().place(Some(held(4, 80, &foreign))), Place::Moved(5));
     assert_eq!(bench.drain().0, of_lane(60..69));
+}
+
+/// Two edges of one name: the other one's batch has this lane's epoch, and positions that it has given.
+#[test]
+fn foreign_batch_stops_lane_until_adopted() {
+    let mut bench = bench();
+    bench.fill(60, 0);
+    bench.follow();
+    assert_eq!(bench.lane().place(None), Place::Moved(1));
+    bench.lane().refill(usize::MAX).expect("the log is read");
+    bench.lane().release(10);
+    let own = Stamp { writer: Some(bench.lane().writers.own()), source: bench.lane().source };
+    let end = bench.lane().end();
+    assert_eq!(bench.lane().place(Some(held(1, end - 1, &own.to_string()))), Place::Kept);
+    let stranger = Writer { database: 7, incarnation: 9 };
+    let foreign = Stamp { writer: Some(stranger), source: own.source }.to_string();
+    for _ in 0..3 {
+        let stopped = bench.lane().place(Some(held(1, 20, &foreign)));
+        assert!(matches!(&stopped, Place::Stop(Stop::OtherWriter(why)) if why.contains(&stranger.to_string())), "{stopped:?}");
+    }
+    assert!(bench.lane().len() > 0, "its events wait, and are reported");
+    bench.lane().adopt();
+    assert_eq!(bench.lane().place(Some(held(1, 20, &foreign))), Place::Moved(2));
+    assert_eq!(bench.lane().place(Some(held(1, 20, &foreign))), Place::Kept, "on the next connection");
+    let other = Stamp { writer: Some(stranger), source: None }.to_string();
+    assert!(matches!(bench.lane().place(Some(held(1, 21, &other))), Place::Stop(_)), "an adoption is of one batch");
+    assert_eq!(bench.lane().first(), 1);
+    bench.follow();
+    assert_eq!(bench.drain().0, of_lane(15..60), "what was not stored before");
 }
 
 #[test]
