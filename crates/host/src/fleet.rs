@@ -117,11 +117,11 @@ pub(crate) fn begin_lanes(purpose: Purpose, config: &FleetConfig, data: &Path, l
     let directory = purpose.directory(data);
     let begin = |lane: &FleetLane| {
         let path = checkpoint::path_of(&directory, &lane.name);
-        if let Some(checkpoint) = Checkpoint::read(&path)? {
+        if let Some(checkpoint) = Checkpoint::read(&path, log.identity())? {
             return Ok(checkpoint);
         }
         let checkpoint = Checkpoint { epoch: 1, position: 0, from: log.end() };
-        checkpoint.write(&path)?;
+        checkpoint.write(&path, log.identity())?;
         Ok(checkpoint)
     };
     config.lanes.iter().map(begin).collect()

@@ -442,7 +442,7 @@ impl Carrier {
             if self.noted.1[at] == place {
                 continue;
             }
-            match place.write(&self.paths[at]) {
+            match place.write(&self.paths[at], self.follower.log_id()) {
                 Ok(()) => self.noted.1[at] = place,
                 Err(error) => self.warn("checkpoint", &format!("{}: {error}", self.paths[at].display())),
             }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bodkin_store::event_log::Position;
+use bodkin_store::event_log::{LogId, Position};
 
 /// Bytes of the file that are read.
 const BYTES_MAX: usize = 128;
@@ -77,19 +77,34 @@ pub fn write_numbers(path: &Path, numbers: &[u64]) -> io::Result<()> {
 }
 
 impl Checkpoint {
-    /// Reads it; `None`: there is none.
-    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+    /// Reads the checkpoint of a lane that reads the event log `log`; `None` if there is none.
+    ///
+    /// A checkpoint of another event log begins a new epoch with the first record of this one: positions of the other one mean nothing here.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or is no checkpoint.
+    pub fn read(path: &Path, log: LogId) -> io::Result<Option<Self>> {
         let told = "is no checkpoint of a lane; remove it, and the lane begins with the present";
         match read_numbers(path, told)?.as_deref() {
             None => Ok(None),
+            // Of an earlier release.
             Some(&[epoch, position, from]) if epoch > 0 => Ok(Some(Self { epoch, position, from: Position(from) })),
+            Some(&[epoch, position, from, of]) if epoch > 0 && of == log.0 => Ok(Some(Self { epoch, position, from: Position(from) })),
+            Some(&[epoch, position, _, _]) if epoch > 0 => {
+                let file = path.display();
+                tracing::error!(%file, epoch, position, "a lane's event log was replaced: events of the former log that were not forwarded are lost");
+                Ok(Some(Self { epoch: epoch.saturating_add(1), position: 0, from: Position(0) }))
+            }
             Some(_) => Err(damaged(path, told)),
         }
     }
 
     /// Writes it in the place of the one before.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_numbers(path, &[self.epoch, self.position, self.from.0])
+    ///
+    /// # Errors
+    /// Returns the disk's error.
+    pub fn write(&self, path: &Path, log: LogId) -> io::Result<()> {
+        write_numbers(path, &[self.epoch, self.position, self.from.0, log.0])
     }
 }
 
@@ -101,19 +116,22 @@ mod tests {
     fn it_is_read_as_it_was_written_and_nothing_else_is() {
         let place = tempfile::tempdir().expect("a directory");
         let path = path_of(place.path(), "a/b");
-        assert_eq!(Checkpoint::read(&path).expect("none"), None);
+        let log = LogId(5);
+        assert_eq!(Checkpoint::read(&path, log).expect("none"), None);
         for position in [0, 77] {
             let checkpoint = Checkpoint { epoch: 3, position, from: Position(12) };
-            checkpoint.write(&path).expect("written");
-            assert_eq!(Checkpoint::read(&path).expect("read"), Some(checkpoint));
+            checkpoint.write(&path, log).expect("written");
+            assert_eq!(Checkpoint::read(&path, log).expect("read"), Some(checkpoint));
+            let replaced = Checkpoint { epoch: 4, position: 0, from: Position(0) };
+            assert_eq!(Checkpoint::read(&path, LogId(6)).expect("read"), Some(replaced), "of another event log");
         }
         let names = ["a/b", "a%b", "a%2Fb", "a%25b", "ab"].map(|lane| path_of(place.path(), lane));
         assert!(names.iter().enumerate().all(|(at, name)| !names[..at].contains(name) && name.parent() == Some(place.path())));
         // What was taken from the fleet is noted beside, by another thread.
         assert_ne!(next_of(&path_of(place.path(), "from-fleet")), next_of(&place.path().join("from-fleet.taken")));
-        for text in ["", "1 2 3 4", "1 2 3\n", "2 1 1 1\n", "1 0 1 1\n", "1 1 1 1 1\n", "1 1 x 1\n"] {
+        for text in ["", "1 2 3 4", "1 2 3\n", "1 1 1 1 1 1\n", "2 1 1 1\n", "1 0 1 1\n", "1 0 1 1 1\n", "1 1 x 1\n"] {
             fs::write(&path, text).expect("written");
-            assert!(Checkpoint::read(&path).is_err_and(|error| error.to_string().contains("remove it")), "{text:?}");
+            assert!(Checkpoint::read(&path, log).is_err_and(|error| error.to_string().contains("remove it")), "{text:?}");
         }
     }
 }

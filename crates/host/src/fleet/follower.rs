@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use bodkin_arrowhead::record::SystemId;
-use bodkin_store::event_log::{Cursor, EventLogReader, Position, Record};
+use bodkin_store::event_log::{Cursor, EventLogReader, LogId, Position, Record};
 
 use super::backlog::LaneBacklog;
 use crate::{replay::source, topics::RealTimeTopics};
@@ -99,6 +99,11 @@ impl Follower {
     /// Behind the last record of the log.
     pub fn log_end(&self) -> Position {
         self.log.end()
+    }
+
+    /// The identity of the log.
+    pub fn log_id(&self) -> LogId {
+        self.log.identity()
     }
 
     /// Events that lanes were offered.
