@@ -207,14 +207,20 @@ fn fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
 /// What is forwarded; of an edge that only takes, nothing.
 fn for_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
     let connected = numbers.get("bodkin_fleet_connected")?;
-    let is = if *connected > 0.0 { "the stream takes events" } else { "the stream is NOT reached" };
+    let is = match *connected > 0.0 {
+        true if number(numbers, "bodkin_fleet_refused_lanes") > 0.0 => "the stream REFUSES events",
+        true => "the stream takes events",
+        false => "the stream is NOT reached",
+    };
     let [stored, waiting, lost] =
         ["stored_total", "waiting_events", "lost_total"].map(|name| number(numbers, &format!("bodkin_fleet_{name}")));
     let seldom = [("lost_by_stream_total", "events lost by the stream"), ("emptied_total", "lanes of it found purged or deleted")]
         .map(|(name, what)| (number(numbers, &format!("bodkin_fleet_{name}")), what))
         .map(|(count, what)| if count > 0.0 { format!(", {what}: {count}") } else { String::new() })
         .concat();
-    Some(format!("{is}: {stored} stored, {waiting} waiting, {lost} lost{seldom}"))
+    let lag_s = number(numbers, "bodkin_fleet_lag_seconds");
+    let oldest = if waiting > 0.0 && lag_s > 0.0 { format!(" (the oldest for {})", lasted(lag_s as u64)) } else { String::new() };
+    Some(format!("{is}: {stored} stored, {waiting} waiting{oldest}, {lost} lost{seldom}"))
 }
 
 /// What comes from the fleet.

@@ -32,6 +32,9 @@ answer! {
         /// What is wrong with the node's pair, each with what to do.
         #[serde(default)]
         pair_troubles: Vec<String>,
+        /// Lanes to the fleet's stream that are refused or stopped, each with the server's words.
+        #[serde(default)]
+        fleet_troubles: Vec<String>,
     }
 }
 

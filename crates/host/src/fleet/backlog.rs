@@ -98,6 +98,8 @@ pub struct LaneBacklog {
     pub acknowledged_ns: Vec<u64>,
     /// Events that were lost since this was asked last.
     pub lost: u64,
+    /// The first place that waits, and when its record was accepted.
+    oldest: Option<(u64, Option<u64>)>,
     /// Why the log could not be read.
     pub error: Option<io::Error>,
 }
@@ -131,6 +133,7 @@ impl LaneBacklog {
             wants: None,
             acknowledged_ns: Vec::new(),
             lost: 0,
+            oldest: None,
             error: None,
         }
     }
@@ -173,9 +176,18 @@ impl LaneBacklog {
         self.epoch
     }
 
-    /// When the oldest record that is not in the stream yet was accepted, in nanoseconds since 1970; `None`: there is none, or it is not at hand.
-    pub fn oldest_ns(&self) -> Option<u64> {
-        self.window.first()?.source.map(|source| source.name.time_ns)
+    /// Returns when the oldest record that is not in the stream was accepted, in nanoseconds since 1970; `None` if there is none, or the log cannot be read.
+    pub fn oldest_ns(&mut self) -> Option<u64> {
+        if let Some(kept) = self.window.first() {
+            return kept.source.map(|source| source.name.time_ns);
+        }
+        let place = self.waiting.front()? >> TOPIC_BITS;
+        if self.oldest.is_none_or(|(at, _)| at != place) {
+            // Once for each place: while the stream is not reached, the first place stays.
+            let time_ns = self.log.cursor(Position(place)).read().ok().flatten().map(|record| record.time_ns);
+            self.oldest = Some((place, time_ns));
+        }
+        self.oldest?.1
     }
 
     /// A record of one of the lane's topics; gives by how many bytes the window has grown.

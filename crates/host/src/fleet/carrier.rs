@@ -336,15 +336,12 @@ impl Carrier {
         let (state, name) = (&self.state.lanes[lane], self.config.lanes[lane].name.clone());
         match told {
             lane::Told::Resumed(position) => {
-                state.stands(None, false);
+                state.resumed(self.forwarding.lanes[lane].len() > 0);
                 let epoch = self.forwarding.lanes[lane].epoch();
                 tracing::info!(lane = name, epoch, position, "events go on to {}", self.purpose.stream());
             }
             lane::Told::Stored { records, is_duplicate, .. } => {
-                state.stands(None, false);
-                state.stored.fetch_add(records, Relaxed);
-                state.batches.fetch_add(1, Relaxed);
-                state.repeated.fetch_add(u64::from(is_duplicate), Relaxed);
+                state.stored(records, is_duplicate);
                 self.stored[lane] = Some(self.line.now());
             }
             lane::Told::StreamLost(first, last) => {
@@ -398,11 +395,11 @@ impl Carrier {
                     _ => why.to_string(),
                 };
                 let told = format!("lane {name}: {why}");
-                state.stands(Some(why), false);
+                state.refused(why);
                 self.warn(&told, &told);
             }
             lane::Told::Stopped(why) => {
-                state.stands(Some(why.to_string()), true);
+                state.stopped(why.to_string());
                 if let Some(times) = self.seldom.due(&name) {
                     tracing::error!(lane = name, times, "a lane to {} stands still: {why}", self.purpose.stream());
                 }

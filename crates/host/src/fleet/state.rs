@@ -194,8 +194,32 @@ impl LaneState {
         Self { name, subject, ..Self::default() }
     }
 
-    /// Why it does not go on just now, or for good until somebody does something.
-    pub fn stands(&self, why: Option<String>, is_stopped: bool) {
+    /// Records that the stream or its server did not accept the lane's last request, and why.
+    pub fn refused(&self, why: String) {
+        self.set_trouble(Some(why), false);
+    }
+
+    /// Records that the lane is stopped until an operator acts, and why.
+    pub fn stopped(&self, why: String) {
+        self.set_trouble(Some(why), true);
+    }
+
+    /// Records that the stream has answered where the lane continues. A refusal remains while events wait: a stream that is full answers this too.
+    pub fn resumed(&self, has_pending: bool) {
+        if self.is_stopped() || !has_pending {
+            self.set_trouble(None, false);
+        }
+    }
+
+    /// Records that the stream has stored a batch of so many records, or had it already.
+    pub fn stored(&self, records: u64, is_duplicate: bool) {
+        self.set_trouble(None, false);
+        self.stored.fetch_add(records, Relaxed);
+        self.batches.fetch_add(1, Relaxed);
+        self.repeated.fetch_add(u64::from(is_duplicate), Relaxed);
+    }
+
+    fn set_trouble(&self, why: Option<String>, is_stopped: bool) {
         *lock(&self.trouble) = why;
         self.is_stopped.store(is_stopped, Relaxed);
     }
@@ -215,6 +239,26 @@ impl LaneState {
     /// Does it stand until somebody does something?
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Relaxed)
+    }
+
+    /// Returns true if the lane's last request was refused or not answered, and the lane retries.
+    pub fn is_refused(&self) -> bool {
+        self.is_troubled() && !self.is_stopped()
+    }
+
+    /// Returns a sentence for `bodkin status` if the lane is refused or stopped.
+    fn trouble_text(&self, server_words: Option<&str>) -> Option<String> {
+        let why = lock(&self.trouble).clone()?;
+        let words = server_words.map_or(String::new(), |words| format!(" ({words})"));
+        let name = &self.name;
+        if self.is_stopped() {
+            return Some(format!("lane {name} to the fleet's stream is stopped: {why}"));
+        }
+        let waiting = self.waiting.load(Relaxed);
+        let lag_s = self.lag_ns.load(Relaxed) / 1_000_000_000;
+        Some(format!(
+            "the fleet's stream does not accept lane {name}: {why}{words}; {waiting} events wait in the event log, the oldest for {lag_s} s, and are lost when the log is full"
+        ))
     }
 
     fn view(&self) -> LaneView {
@@ -269,6 +313,12 @@ impl FleetState {
         *lock(&self.trouble) = Some(why);
     }
 
+    /// Returns a sentence for each lane that is refused or stopped, with the server's words.
+    pub fn lane_troubles(&self) -> Vec<String> {
+        let words = lock(&self.trouble).clone();
+        self.lanes.iter().filter_map(|lane| lane.trouble_text(words.as_deref())).collect()
+    }
+
     /// What a server has refused, while all else goes on.
     pub fn refused(&self, why: String) {
         *lock(&self.trouble) = Some(why);
@@ -317,6 +367,30 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn refused_lane_stays_refused_until_stored() {
+        let state = FleetState::new("edge".into(), "FLEET".into(), vec![LaneState::new("events".into(), "fleet.edge.events".into())], None);
+        let lane = &state.lanes[0];
+        lane.waiting.store(750, Relaxed);
+        lane.lag_ns.store(38_000_000_000, Relaxed);
+        lane.refused("maximum messages exceeded".into());
+        // The lane retries: it reads the stream's last message, which succeeds, and publishes, which is refused again.
+        lane.resumed(true);
+        assert!(lane.is_refused() && !lane.is_stopped());
+        let told = state.lane_troubles();
+        assert!(told.len() == 1 && told[0].contains("maximum messages exceeded; 750 events wait"), "{told:?}");
+        assert!(told[0].contains("the oldest for 38 s"), "{told:?}");
+        lane.stored(30, false);
+        assert!(!lane.is_troubled() && state.lane_troubles().is_empty());
+        lane.refused("no answer has come in time".into());
+        lane.resumed(false);
+        assert!(!lane.is_troubled(), "nothing waits, so nothing is refused");
+        lane.stopped("another edge has its name".into());
+        assert!(lane.is_stopped() && !lane.is_refused());
+        lane.resumed(true);
+        assert!(!lane.is_troubled());
+    }
 
     #[test]
     fn ages_are_told_by_their_shares() {

@@ -24,9 +24,9 @@ impl Monitor {
 }
 
 /// How it is now.
-pub(super) fn gauges(fleet: &FleetState) -> [Number; 4] {
+pub(super) fn gauges(fleet: &FleetState) -> [Number; 5] {
     let lag_ns = fleet.lanes.iter().map(|lane| lane.lag_ns.load(Relaxed)).max().unwrap_or_default();
-    let stopped = fleet.lanes.iter().filter(|lane| lane.is_stopped()).count() as u64;
+    let count = |is: fn(&LaneState) -> bool| fleet.lanes.iter().filter(|lane| is(lane)).count() as u64;
     [
         ("bodkin_fleet_connected", "1 while the fleet's stream is there and takes events.", u64::from(fleet.is_connected.load(Relaxed))),
         (
@@ -34,8 +34,17 @@ pub(super) fn gauges(fleet: &FleetState) -> [Number; 4] {
             "Events in the event log that are not in the fleet's stream yet.",
             sum(fleet, |lane| &lane.waiting),
         ),
-        ("bodkin_fleet_lag_seconds", "How old the oldest of them is, as far as it is at hand.", lag_ns),
-        ("bodkin_fleet_stopped_lanes", "Lanes to the fleet's stream that stand until somebody does something.", stopped),
+        ("bodkin_fleet_lag_seconds", "Age of the oldest event that is not in the fleet's stream yet.", lag_ns),
+        (
+            "bodkin_fleet_stopped_lanes",
+            "Lanes to the fleet's stream that stand until somebody does something.",
+            count(LaneState::is_stopped),
+        ),
+        (
+            "bodkin_fleet_refused_lanes",
+            "Lanes whose last request the fleet's stream refused or did not answer, and which retry.",
+            count(LaneState::is_refused),
+        ),
     ]
 }
 

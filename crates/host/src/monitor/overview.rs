@@ -13,6 +13,7 @@ use super::{Monitor, TOPIC_COUNTS, VERSION, told};
 use crate::{
     answer::Answer,
     control::now,
+    fleet::FleetState,
     server::Port,
     topics::{
         RealTimeTopic,
@@ -41,6 +42,9 @@ struct Overview {
     /// What is wrong with the node's pair, each with what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pair_troubles: Vec<String>,
+    /// Lanes to the fleet's stream that are refused or stopped, each with the server's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fleet_troubles: Vec<String>,
 }
 
 /// Topics that the overview reports by name.
@@ -107,6 +111,7 @@ impl Monitor {
                 rejected_publishers: rejected_publishers(&topics, at),
                 waiting_topics: waiting_topics(&topics),
                 pair_troubles: self.pair.as_ref().map(|pair| pair.leadership().troubles().texts()).unwrap_or_default(),
+                fleet_troubles: self.forwarding().flat_map(FleetState::lane_troubles).collect(),
             },
         )
     }

@@ -13,6 +13,8 @@ pub const FREE_BYTES_MIN: u64 = 64 << 20;
 const CLOCK_DIFFERENCE_MAX_S: f64 = 1.0;
 /// For how long what goes between nodes beside the snapshot may not get through; as in the alerts BodkinCertificatesHeldUp and BodkinAuditNotCopied.
 const EXCHANGE_AGE_MAX_S: f64 = 10.0;
+/// Age of the oldest event that waits for the fleet's stream from which on it is a trouble; as in the alert BodkinFleetBehind.
+const FLEET_LAG_MAX_S: f64 = 300.0;
 /// Before its end a certificate is to be looked at: it was due for renewal long ago; as in the alert BodkinCertificateEnds.
 const CERTIFICATE_REMAINING_MIN: Duration = Duration::from_secs(14 * 86_400);
 
@@ -51,9 +53,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             let waiting = number(numbers, "bodkin_fleet_waiting_events");
             format!("events do not reach the fleet's stream, and {waiting} wait in the event log: GET /api/v1/fleet says why, and bodkin doctor looks")
         }),
-        is("bodkin_fleet_stopped_lanes").then(|| {
-            "a lane to the fleet's stream is stopped: another process published in it, or this edge was restored from a backup; GET /api/v1/fleet says which, bodkin fleet adopt has it continue".to_owned()
-        }),
+        fleet_behind(numbers),
         (numbers.get("bodkin_from_fleet_connected") == Some(&0.0)).then(|| {
             "events of the fleet do not come here, and wait in its stream: GET /api/v1/fleet says why, and bodkin doctor looks".to_owned()
         }),
@@ -83,7 +83,8 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         }),
         is("bodkin_backup_far").then(|| "replicas take longer to the Backup than bounds on losses were admitted with: look at the wire between the nodes".to_owned()),
     ];
-    pair.into_iter().chain(told.into_iter().flatten()).collect()
+    let fleet = if overview.fleet_troubles.is_empty() { fleet_numbers(numbers) } else { overview.fleet_troubles.clone() };
+    pair.into_iter().chain(fleet).chain(told.into_iter().flatten()).collect()
 }
 
 /// Troubles of a pair, from the metrics of a node that does not report them in words.
@@ -112,6 +113,33 @@ fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
         ),
     ];
     told.into_iter().filter(|(name, _)| number(numbers, name) > 0.0).map(|(_, text)| text.to_owned()).collect()
+}
+
+/// Troubles of the lanes to the fleet's stream, from the metrics of a node that does not report them in words.
+fn fleet_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
+    let told = [
+        (
+            "bodkin_fleet_stopped_lanes",
+            "a lane to the fleet's stream is stopped: another process published in it, or this edge was restored from a backup; GET /api/v1/fleet says which, bodkin fleet adopt has it continue",
+        ),
+        (
+            "bodkin_fleet_refused_lanes",
+            "the fleet's stream does not accept events, which wait in the event log: GET /api/v1/fleet has the server's words",
+        ),
+    ];
+    told.into_iter().filter(|(name, _)| number(numbers, name) > 0.0).map(|(_, text)| text.to_owned()).collect()
+}
+
+/// Events that have waited for the fleet's stream for too long.
+fn fleet_behind(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let lag_s = number(numbers, "bodkin_fleet_lag_seconds");
+    (lag_s > FLEET_LAG_MAX_S).then(|| {
+        let waiting = number(numbers, "bodkin_fleet_waiting_events");
+        format!(
+            "{waiting} events wait for the fleet's stream, the oldest for {}: look at the link and the servers before the event log is full and events are lost",
+            lasted(lag_s as u64)
+        )
+    })
 }
 
 /// For how long something does not get through to the other nodes, though the database is reached: that it is not is a trouble of its own.
@@ -233,7 +261,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 30] = [
+    const FIRING: [Firing; 32] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
@@ -252,7 +280,13 @@ mod tests {
         ("BodkinClockDiffers", &[("bodkin_database_clock_difference_seconds", 1.5)], "by 1.5 s"),
         ("BodkinReleasesDiffer", &[("bodkin_nodes_other_release", 2.0)], "another release than this one: 2"),
         ("BodkinFleetAway", &[("bodkin_fleet_connected", 0.0), ("bodkin_fleet_waiting_events", 7.0)], "and 7 wait"),
-        ("BodkinFleetStopped", &[("bodkin_fleet_connected", 1.0), ("bodkin_fleet_stopped_lanes", 1.0)], "stands still"),
+        ("BodkinFleetStopped", &[("bodkin_fleet_connected", 1.0), ("bodkin_fleet_stopped_lanes", 1.0)], "is stopped"),
+        ("BodkinFleetRefused", &[("bodkin_fleet_connected", 1.0), ("bodkin_fleet_refused_lanes", 1.0)], "does not accept events"),
+        (
+            "BodkinFleetBehind",
+            &[("bodkin_fleet_lag_seconds", 400.0), ("bodkin_fleet_waiting_events", 7.0)],
+            "7 events wait for the fleet's stream, the oldest for 6 min 40 s",
+        ),
         ("BodkinFromFleetAway", &[("bodkin_from_fleet_connected", 0.0)], "wait in its stream"),
         ("BodkinDatabaseSuspended", &[("bodkin_database_suspended", 1.0)], "takes no change"),
         ("BodkinDatabaseAway", &[("bodkin_database_connected", 0.0)], "is not reached"),
