@@ -92,6 +92,8 @@ pub struct LaneBacklog {
     pub checkpoint: Checkpoint,
     /// Where the records begin that no other process has forwarded: a node accepts events before its lanes begin.
     accepted_from: Position,
+    /// Gaps of the log in front of this position are no losses: the epoch is new, and which of these positions had records nobody knows.
+    gaps_count_from: Position,
     /// The follower has to go back to here.
     wants: Option<Position>,
     /// When those were accepted that the stream has acknowledged since this was asked last, in nanoseconds since 1970.
@@ -130,6 +132,7 @@ impl LaneBacklog {
             placed: None,
             is_settled: false,
             checkpoint,
+            gaps_count_from: Position(0),
             wants: None,
             acknowledged_ns: Vec::new(),
             lost: 0,
@@ -217,8 +220,11 @@ impl LaneBacklog {
             self.is_cut = true;
             return;
         }
-        let missing = until.0 - from.max(self.offers_from).0;
+        let missing = until.0.saturating_sub(from.max(self.offers_from).max(self.gaps_count_from).0);
         self.offers_from = until;
+        if missing == 0 {
+            return;
+        }
         self.waiting.push_back((until.0 - 1) << TOPIC_BITS | GAP);
         self.gaps.push_back(missing);
     }
@@ -362,6 +368,23 @@ impl LaneBacklog {
         self.checkpoint = Checkpoint { epoch, position: first - 1, from };
     }
 
+    /// Forgets gaps in front of the first record that this node has accepted itself: the new epoch reports that what was there is not known.
+    fn forget_former_gaps(&mut self) {
+        self.gaps_count_from = self.accepted_from;
+        let mut missing = std::mem::take(&mut self.gaps).into_iter();
+        let mut counted = VecDeque::new();
+        self.waiting.retain(|next| {
+            if next & GAP != GAP {
+                return true;
+            }
+            let until = (next >> TOPIC_BITS) + 1;
+            let left = missing.next().expect("a gap has its count").min(until.saturating_sub(self.gaps_count_from.0));
+            counted.extend(Some(left).filter(|left| *left > 0));
+            left > 0
+        });
+        self.gaps = counted;
+    }
+
     /// Where the log goes on behind what the stream has last, if that is in it.
     fn behind(&self, source: Option<Source>) -> io::Result<Option<Position>> {
         let Some(source) = source else { return Ok(None) };
@@ -415,6 +438,9 @@ impl LaneBacklog {
         };
         let (next_epoch, first, from) = place;
         self.begin(next_epoch, first, from);
+        if next_epoch != epoch {
+            self.forget_former_gaps();
+        }
         self.placed = Some(Some((epoch, last)));
         Ok(Place::Moved(next_epoch))
     }

@@ -304,6 +304,36 @@ fn foreign_batch_stops_lane_until_adopted() {
     assert_eq!(bench.drain().0, of_lane(15..60), "what was not stored before");
 }
 
+/// A log continues behind positions that the database knows. Nothing was lost at those that it leaves out: no record was there.
+#[test]
+fn positions_left_out_at_start_are_no_loss_in_new_epoch() {
+    for is_followed_before in [false, true] {
+        let mut bench = bench();
+        let place = TempDir::new().expect("a directory");
+        drop(EventLog::open(place.path(), LIMITS, Position(0), TIME_NS, Box::new(|_, _| ())).expect("a log"));
+        let (told, synced) = channel();
+        let on_sync = Box::new(move |_, _| {
+            // The receiver may be gone at the last sync.
+            let _ = told.send(());
+        });
+        let (log, reader) = EventLog::open(place.path(), LIMITS, Position(39), TIME_NS, on_sync).expect("a log");
+        let topics = RealTimeTopics::new(Platform::default(), Default::default()).expect("no topics");
+        let chosen = Chosen::new([(0, "A"), (0, "B")].into_iter(), topics.into(), SystemId(OWN.cast_signed()));
+        bench.follower = Follower::new(reader.clone(), Position(0), Selection::Chosen(chosen));
+        (bench.lanes, bench.log, bench.reader, bench.synced) = (vec![lane_of(&reader)], log, reader, synced);
+        bench.fill(9, 0);
+        if is_followed_before {
+            bench.follow();
+        }
+        let foreign = Source { position: Position(7), name: RecordName { time_ns: TIME_NS, id: id(7_000) } }.to_string();
+        assert_eq!(bench.lane().place(Some(held(4, 80, &foreign))), Place::Moved(5));
+        let (places, lost, _) = bench.drain();
+        assert_eq!((places, lost), (of_lane(39..48), vec![]), "followed before: {is_followed_before}");
+        assert_eq!(bench.lane().lost, 0);
+        bench._place = place;
+    }
+}
+
 #[test]
 fn what_has_come_from_the_fleet_does_not_go_back_there() {
     let mut bench = bench();
