@@ -1,12 +1,12 @@
 //! The disk of the data directory: how much room there is, and whether the database takes changes.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use bodkin_store::Store;
+use bodkin_store::{Store, event_log::EventLogReader};
 use nix::sys::statvfs::statvfs;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::config::HostConfig;
+use crate::{audit::Audit, config::HostConfig, pair::Leadership};
 
 /// Between two looks at a database that has refused a change.
 const LOOK: Duration = Duration::from_secs(1);
@@ -46,14 +46,18 @@ impl DataDisk {
     }
 
     /// Has a database that has refused a change tried again when there is room: in a quiet cloud nobody else would, and the trouble would be told
-    /// although it is over. Runs until it is aborted.
-    pub async fn watch(self) {
+    /// although it is over. A leader of a pair learns whether it refuses changes or events. Runs until it is aborted.
+    pub async fn watch(self, log: Option<EventLogReader>, audit: Audit, leadership: Option<Arc<Leadership>>) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
             if self.refuses() && self.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN) {
                 self.store.try_again();
+            }
+            if let Some(leadership) = &leadership {
+                let is_log_suspended = log.as_ref().is_some_and(|log| log.state().suspended.is_some());
+                leadership.note_refusing(self.refuses() || is_log_suspended || audit.log().check().is_err());
             }
         }
     }

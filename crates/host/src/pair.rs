@@ -23,6 +23,7 @@ mod news;
 mod node;
 pub(crate) mod primary;
 mod record;
+mod room;
 mod troubles;
 mod trust;
 

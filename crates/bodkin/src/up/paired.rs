@@ -163,6 +163,7 @@ async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartE
                 tracing::warn!(%error, "this node began to serve and was fenced");
             }
             Err(error) if error.may_pass() => {
+                leadership.note_refusing(true);
                 if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
                     told = Some(Instant::now());
                     tracing::error!(%error, "this node leads, and serves real-time events only: its database takes no change. Make room if its disk is full");

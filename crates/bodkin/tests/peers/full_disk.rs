@@ -1,4 +1,5 @@
-//! Full disks of a pair: a standby takes over, and a former leader comes back, when there is room. The leader reports a witness that cannot write.
+//! Full disks of a pair: a leader hands over to a standby that has room, a standby takes over, and a former leader comes back, when there is room. The leader
+//! reports a witness that cannot write.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -123,11 +124,10 @@ fn leader_reports_a_witness_that_cannot_write_its_record() {
     }
     let pair = Pair::with("", TOPIC);
     let disk = Disk::mount(pair.database("witness").parent().expect("a directory").to_owned());
-    let (_pair, witness, backup, primary) = pair.begin();
+    let (_pair, witness, _backup, primary) = pair.begin();
     ["member.0", "member.1"].iter().for_each(|file| disk.release(file));
     disk.fill();
-    // The witness has to record that the Backup is out.
-    drop(backup);
+    // Nothing is to be recorded: the witness tests its disk before its vote is needed.
     assert!(eventually(|| witness.said().contains("cannot be written")), "{}", witness.said());
     assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 1), "{}", primary.said());
     let overview = primary.call(System::Monitor, "GET", "/api/v1/overview", None).unwrap().expect_status(200).text();
@@ -136,4 +136,59 @@ fn leader_reports_a_witness_that_cannot_write_its_record() {
     disk.make_room();
     assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 0), "{}", primary.said());
     assert!(primary.said().contains("writes its record of votes again"), "{}", primary.said());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn leader_with_full_disk_hands_over_to_standby() {
+    const NAME: &str = "leader_with_full_disk_hands_over_to_standby";
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let pair = Pair::with("", TOPIC);
+    let disk = Disk::mount(pair.database("primary").parent().expect("a directory").to_owned());
+    let (_pair, _witness, mut backup, primary) = pair.begin();
+    assert_eq!(register(&primary, "sensor"), Some(201));
+    disk.fill();
+    assert!(eventually(|| register(&primary, "refused") == Some(503)), "{}", primary.said());
+    backup.served();
+    assert_eq!(register(&backup, "late"), Some(201), "{}", backup.said());
+    assert!(primary.said().contains("hands over to the standby"), "{}", primary.said());
+    assert!(eventually(|| backup.gauge("bodkin_pair_disks_full") == 1), "{}", backup.said());
+    let overview = backup.call(System::Monitor, "GET", "/api/v1/overview", None).unwrap().expect_status(200).text();
+    assert!(overview.contains("the disk of the first candidate (--role primary) takes no new data"), "{overview}");
+    disk.make_room();
+    backup.protected(true);
+    assert!(eventually(|| backup.gauge("bodkin_pair_disks_full") == 0), "{}", backup.said());
+}
+
+/// Neither node could do better than the other one.
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn leader_with_full_disk_stays_when_standby_is_full() {
+    const NAME: &str = "leader_with_full_disk_stays_when_standby_is_full";
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let pair = Pair::with("", TOPIC);
+    let [ours, theirs] = ["primary", "backup"].map(|node| Disk::mount(pair.database(node).parent().expect("a directory").to_owned()));
+    let (_pair, _witness, backup, primary) = pair.begin();
+    assert_eq!(register(&primary, "sensor"), Some(201));
+    theirs.fill();
+    assert!(eventually(|| primary.gauge("bodkin_pair_disks_full") == 1), "{}", primary.said());
+    assert!(backup.said().contains("takes no new data"), "{}", backup.said());
+    let epoch = primary.gauge("bodkin_pair_epoch");
+    ours.fill();
+    assert!(eventually(|| register(&primary, "refused") == Some(503)), "{}", primary.said());
+    assert!(eventually(|| primary.gauge("bodkin_pair_disks_full") == 2), "{}", primary.said());
+    // Longer than a switchover takes to begin.
+    thread::sleep(Duration::from_secs(5));
+    assert_eq!((primary.gauge("bodkin_pair_leads"), primary.gauge("bodkin_pair_epoch")), (1, epoch), "{}", primary.said());
+    // Without a copy of the leader's database the standby lacks changes, also with room: it does not lead.
+    theirs.make_room();
+    assert!(eventually(|| primary.gauge("bodkin_pair_disks_full") == 1), "{}", primary.said());
+    assert_eq!(primary.gauge("bodkin_pair_epoch"), epoch, "{}", primary.said());
+    ours.make_room();
+    primary.protected(true);
+    assert_eq!(register(&primary, "late"), Some(201), "{}", primary.said());
 }

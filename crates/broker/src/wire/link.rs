@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber, TopicId);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 6, 16 to 40)" {
+    pub enum Replication<'a>: "the replica link (1 to 6, 16 to 40, 44)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -229,6 +229,11 @@ frames! {
             /// The address that the refused process connected from.
             address: &'a str,
         }
+        /// Whether the sender's disk takes new data, from candidate to candidate, about once a second. Protocol 5.
+        44 => Disk {
+            /// False if a test of the disk failed, as on a full disk.
+            has_room: bool,
+        }
     }
 }
 
@@ -241,6 +246,7 @@ impl Replication<'_> {
             Self::Logged { .. } => 3,
             Self::Graph { .. } => 3,
             Self::Duplicate { .. } => 4,
+            Self::Disk { .. } => 5,
             // Part of the greeting, which comes before a protocol is agreed.
             Self::Identity { .. } | Self::Rejected { .. } => 1,
             _ => 1,

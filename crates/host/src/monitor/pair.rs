@@ -49,6 +49,11 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
             troubles.count(|trouble| matches!(trouble, Trouble::Record | Trouble::RecordOf(_))),
         ),
         (
+            "bodkin_pair_disks_full",
+            "Candidates of the pair, this one among them, whose disk takes no new data.",
+            troubles.count(|trouble| matches!(trouble, Trouble::Disk | Trouble::DiskOf(_))),
+        ),
+        (
             "bodkin_pair_follow_failed",
             "1 while this standby cannot keep what the leader sends, so that it does not take over.",
             troubles.count(|trouble| *trouble == Trouble::Follow),

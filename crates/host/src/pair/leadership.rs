@@ -29,6 +29,8 @@ pub struct Leadership {
     is_held: AtomicBool,
     /// Whether this broker finds no leader, and cannot lead.
     finds_no_leader: AtomicBool,
+    /// Whether this leader's database, event log or audit log does not take what it is given.
+    refuses_changes: AtomicBool,
     /// By how much the clock of the other candidate's host differs from ours at the least, in nanoseconds; the greatest number: it is not known.
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
@@ -39,7 +41,7 @@ pub struct Leadership {
 impl Default for Leadership {
     fn default() -> Self {
         let [until_ns, epoch, taken_over, unreached, granted_ns] = [0; 5].map(AtomicU64::new);
-        let [is_protected, is_held, finds_no_leader] = [false; 3].map(AtomicBool::new);
+        let [is_protected, is_held, finds_no_leader, refuses_changes] = [false; 4].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
         let witness = AtomicU8::new(NO_WITNESS);
         let troubles = Troubles::default();
@@ -53,6 +55,7 @@ impl Default for Leadership {
             is_protected,
             is_held,
             finds_no_leader,
+            refuses_changes,
             clock_difference_ns,
             troubles,
         }
@@ -137,6 +140,16 @@ impl Leadership {
         self.finds_no_leader.swap(finds_none, SeqCst)
     }
 
+    /// Returns true if this leader's database, event log or audit log did not take what it was given last.
+    pub fn refuses_changes(&self) -> bool {
+        self.refuses_changes.load(SeqCst)
+    }
+
+    /// Records whether the database, the event log or the audit log refuses what it is given.
+    pub fn note_refusing(&self, refuses: bool) {
+        self.refuses_changes.store(refuses, SeqCst);
+    }
+
     /// How many of the pair's other nodes this one is not connected to. A Backup that does not reach the witness cannot take over.
     pub fn unreached(&self) -> u64 {
         self.unreached.load(SeqCst)
@@ -168,5 +181,6 @@ impl Leadership {
     pub(super) fn fence(&self) {
         self.until_ns.store(0, SeqCst);
         self.protect(false);
+        self.note_refusing(false);
     }
 }

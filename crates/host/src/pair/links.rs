@@ -30,7 +30,7 @@ use super::{
 use crate::seldom::SeldomOf;
 
 /// The newest protocol of the link, and the oldest that is spoken.
-pub const PROTOCOL: u16 = 4;
+pub const PROTOCOL: u16 = 5;
 /// Older nodes take every process that has a node's name for the node, so two of them may lead.
 pub const PROTOCOL_MIN: u16 = 4;
 /// The protocol that the Backup takes records of durable event types in.
@@ -44,6 +44,8 @@ pub const TAIL_SINCE: u16 = 2;
 pub const LOGGED_SINCE: u16 = 3;
 /// The protocol in which the Backup takes checkpoints of graphs.
 pub const GRAPHS_SINCE: u16 = 3;
+/// The protocol in which the candidates report to each other whether their disks take new data.
+pub const DISK_SINCE: u16 = 5;
 /// Pause between two attempts to connect.
 pub const REDIAL: Duration = Duration::from_millis(50);
 /// A connection is dead when nothing has come for so many leases, and for [`SILENCE_MIN`].

@@ -3,6 +3,8 @@
 //! It never waits for a disk: records, the follower's database and the local cloud's have threads of their own.
 
 mod channel;
+mod clocks;
+mod disks;
 mod greetings;
 mod hand_over;
 mod no_leader;
@@ -28,6 +30,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub use self::hand_over::{HandOverError, HandedOver};
 use self::{
     channel::{Channel, ChannelPause},
+    disks::Disks,
     greetings::Notices,
     hand_over::HandOver,
     no_leader::LeaderWatch,
@@ -39,13 +42,12 @@ use super::{
     identity::PairTerms,
     keeper::{Keeper, KeeperMessage},
     link::{Fault, Left, Taken, take_frames},
-    links::{self, CLOCKS_SINCE, Introduction, Links, OwnName},
-    record::{self, RecordFiles},
+    links::{self, CLOCKS_SINCE, DISK_SINCE, Introduction, Links, OwnName},
+    record::{RecordFiles, RecordThread},
     troubles::{Trouble, name},
     trust::SharedTrust,
 };
 use crate::{
-    control,
     inbox::{self, Inbox},
     peer_clock::PeerClock,
     realtime::Rank,
@@ -119,6 +121,7 @@ pub struct PairThread {
     leader_watch: LeaderWatch,
     /// The lead is being handed over.
     hand_over: Option<HandOver>,
+    disks: Disks,
     is_ending: bool,
 }
 
@@ -146,7 +149,15 @@ impl PairThread {
         let registry = poll.registry().try_clone()?;
         let links = Links::new(own, links::silence(config.lease), registry, listener, LISTENER, &config.others, now)?;
         Ok(Self {
-            records: record::start(files, config.data.clone(), leadership.clone(), inbox.clone())?,
+            records: RecordThread {
+                files,
+                record,
+                directory: config.data.clone(),
+                keeps_data: config.node.partner().is_some(),
+                leadership: leadership.clone(),
+                inbox: inbox.clone(),
+            }
+            .start()?,
             keeper,
             config,
             poll,
@@ -176,6 +187,7 @@ impl PairThread {
             notices: Notices::default(),
             leader_watch: LeaderWatch::new(now),
             hand_over: None,
+            disks: Disks::default(),
             is_ending: false,
         })
     }
@@ -250,26 +262,12 @@ impl PairThread {
             self.lost(node);
         }
         self.ask_clock();
+        self.watch_disks(now);
         self.watch_leader(now);
         self.step(Input::Beat);
         self.links.begin_handshakes().into_iter().for_each(|slot| self.read(slot));
         let lost = self.links.beat(now, self.beats, self.introduction());
         lost.into_iter().for_each(|node| self.lost(node));
-    }
-
-    /// Asks the other candidate's host now and then what its clock shows: events that were stamped by one are due by the other's.
-    fn ask_clock(&mut self) {
-        let (Some(partner), now, epoch) = (self.partner(), std::time::Instant::now(), self.member.epoch()) else { return };
-        if self.links.speaks(partner, CLOCKS_SINCE) && self.partner_clock.is_due(now) {
-            let sent_utc_ns = self.partner_clock.ask(now);
-            self.links.send(partner, LinkFrame::Replication(Replication::ClockRequest { epoch, sent_utc_ns }));
-        }
-    }
-
-    fn tell_clock(&mut self, to: Node, sent_utc_ns: u64) {
-        let (epoch, now_utc_ns) = (self.member.epoch(), control::now().unix_nanos());
-        let reply = Replication::ClockReply { epoch, sent_utc_ns, received_utc_ns: now_utc_ns, replied_utc_ns: now_utc_ns };
-        self.links.send(to, LinkFrame::Replication(reply));
     }
 
     fn role(&self) -> Role {
@@ -485,6 +483,9 @@ impl PairThread {
                     self.partner_epoch = Some(epoch);
                 }
             }
+            (Some(from), LinkFrame::Replication(Replication::Disk { has_room, .. })) if self.links.speaks(from, DISK_SINCE) => {
+                self.disk_reported(from, has_room);
+            }
             (Some(from), LinkFrame::Replication(Replication::ClockRequest { sent_utc_ns, .. }))
                 if self.links.speaks(from, CLOCKS_SINCE) =>
             {
@@ -532,6 +533,7 @@ impl PairThread {
             return;
         }
         self.partner_epoch = None;
+        self.disks.forget_partner();
         self.partner_clock = PeerClock::new(std::time::Instant::now());
         self.leadership.clock_differs(None);
         self.tell_shard(News::BackupGone);

@@ -18,7 +18,7 @@ use std::{
 use aws_lc_rs::digest::{SHA256, digest};
 use bodkin_broker::wire::{Record, WireError};
 
-use super::{Leadership, Message, Trouble};
+use super::{Leadership, Message, Trouble, room};
 use crate::{inbox::Inbox, seldom::Seldom};
 
 /// The one file of versions that renamed a new one into its place.
@@ -31,6 +31,8 @@ const HEAD_BYTES: usize = MAGIC.len() + 8 + 2;
 const SUM_BYTES: usize = 32;
 /// Pause between two attempts to write a record that the disk does not take.
 const RETRY: Duration = Duration::from_millis(500);
+/// Pause between two tests of the disk while no record is to be written. A voter whose disk fails is reported before its vote is needed.
+const TEST_PERIOD: Duration = Duration::from_secs(10);
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -186,31 +188,82 @@ fn preallocated(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Starts the thread that writes records, so that grants do not wait for the disk. It ends with the sender. While the disk takes no record, the node stays
-/// up and votes for no node, because the member waits for [`Message::Persisted`]; the record is written as soon as the disk takes it.
-pub(super) fn start(
-    mut files: RecordFiles,
-    directory: PathBuf,
-    leadership: Arc<Leadership>,
-    inbox: Arc<Inbox<Message>>,
-) -> io::Result<mpsc::Sender<Record>> {
-    let (sender, records) = mpsc::channel();
-    std::thread::Builder::new().name("pair-record".into()).spawn(move || {
-        let seldom = Seldom::default();
-        while let Ok(record) = records.recv() {
-            while let Err(error) = files.write(record) {
-                report(&error, &directory, &leadership, &seldom);
-                if let Err(RecvTimeoutError::Disconnected) = records.recv_timeout(RETRY) {
-                    return;
+/// Writes a node's records, on a thread of its own, so that grants do not wait for the disk.
+pub(super) struct RecordThread {
+    /// The files of the data directory.
+    pub files: RecordFiles,
+    /// The newest record in them.
+    pub record: Record,
+    /// The data directory.
+    pub directory: PathBuf,
+    /// Whether the node keeps changes and events there, as a candidate does and a witness does not.
+    pub keeps_data: bool,
+    /// Where the state of the disk is reported.
+    pub leadership: Arc<Leadership>,
+    /// Receives [`Message::Persisted`].
+    pub inbox: Arc<Inbox<Message>>,
+}
+
+impl RecordThread {
+    /// Starts the thread. It ends with the sender. While the disk takes no record, the node stays up and votes for no node, because the member waits for
+    /// [`Message::Persisted`]; the record is written as soon as the disk takes it. Between records the disk is tested each [`TEST_PERIOD`].
+    pub fn start(mut self) -> io::Result<mpsc::Sender<Record>> {
+        let (sender, records) = mpsc::channel();
+        std::thread::Builder::new().name("pair-record".into()).spawn(move || {
+            let (record_limiter, room_limiter) = (Seldom::default(), Seldom::default());
+            let mut wait = Duration::ZERO;
+            loop {
+                match records.recv_timeout(wait) {
+                    Ok(record) => {
+                        self.record = record;
+                        while !self.write(&record_limiter) {
+                            if let Err(RecvTimeoutError::Disconnected) = records.recv_timeout(RETRY) {
+                                return;
+                            }
+                        }
+                        self.inbox.post(Message::Persisted);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        let is_written = self.write(&record_limiter);
+                        let has_room = !self.keeps_data || self.test_room(&room_limiter);
+                        wait = if is_written && has_room { TEST_PERIOD } else { RETRY };
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
-            if leadership.troubles().clear(Trouble::Record) {
-                tracing::info!("the record of what this node has promised is written again");
-            }
-            inbox.post(Message::Persisted);
+        })?;
+        Ok(sender)
+    }
+
+    /// Writes the record once more or for the first time; false if the disk does not take it, which is reported.
+    fn write(&mut self, limiter: &Seldom) -> bool {
+        if let Err(error) = self.files.write(self.record) {
+            report(&error, &self.directory, &self.leadership, limiter);
+            return false;
         }
-    })?;
-    Ok(sender)
+        if self.leadership.troubles().clear(Trouble::Record) {
+            tracing::info!("the record of what this node has promised is written again");
+        }
+        true
+    }
+
+    /// Tests whether the disk takes new data; false if it does not, which is reported.
+    fn test_room(&self, limiter: &Seldom) -> bool {
+        let (directory, troubles) = (self.directory.display(), self.leadership.troubles());
+        let Err(error) = room::test(&self.directory) else {
+            if troubles.clear(Trouble::Disk) {
+                tracing::info!(%directory, "the disk of this node takes new data again");
+            }
+            return true;
+        };
+        let text =
+            format!("the disk of {directory} takes no new data: {error}. This node cannot keep changes and events: make room on the disk");
+        troubles.set(Trouble::Disk, text, None);
+        if let Some(times) = limiter.due() {
+            tracing::error!(%error, %directory, times, "the disk of this node takes no new data");
+        }
+        false
+    }
 }
 
 fn report(error: &io::Error, directory: &Path, leadership: &Leadership, seldom: &Seldom) {
@@ -314,11 +367,16 @@ mod tests {
         let poll = mio::Poll::new().unwrap();
         let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), super::super::node::WAKER).unwrap()));
         let leadership = Arc::new(Leadership::default());
-        let sender = start(blocked, place.path().to_owned(), leadership.clone(), inbox).unwrap();
-        sender.send(voted(1)).unwrap();
+        let directory = place.path().to_owned();
+        let keeps_data = true;
+        let thread = RecordThread { files: blocked, record: Record::NEW, directory, keeps_data, leadership: leadership.clone(), inbox };
+        let sender = thread.start().unwrap();
+        // Nothing is to be written yet: the disk is tested before a vote is needed.
         while !leadership.troubles().has(Trouble::Record) {
             std::thread::yield_now();
         }
         assert!(leadership.troubles().texts()[0].contains("votes for no node"));
+        assert!(!leadership.troubles().has(Trouble::Disk), "the directory has room");
+        drop(sender);
     }
 }

@@ -24,6 +24,10 @@ pub enum Trouble {
     Record,
     /// That node's record cannot be written.
     RecordOf(Node),
+    /// The disk of this node takes no new data.
+    Disk,
+    /// The disk of that node takes no new data.
+    DiskOf(Node),
     /// This node cannot keep what the leader sends.
     Follow,
     /// This broker finds no leader, and cannot lead.

@@ -104,7 +104,8 @@ impl Lead {
         inbox.post(Message::Serve);
         let interval = config.orchestrator.reservation_check_interval;
         let mut jobs = job::start(&config.jobs, store, &self.parts.probes, config.ping_timeout, &self.parts.destinations);
-        jobs.push(tokio::spawn(DataDisk::of(config, store).watch()));
+        let disk = DataDisk::of(config, store);
+        jobs.push(tokio::spawn(disk.watch(self.parts.log.clone(), audit.clone(), self.parts.push.leadership.clone())));
         jobs.push(tokio::spawn(control::expire_reservations(store.clone(), interval)));
         jobs.push(tokio::spawn(gatekeeper::answer_calls(self.control.clone())));
         jobs.push(tokio::spawn(gateway::keep_links(self.control.clone())));

@@ -108,6 +108,10 @@ fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
             "a node of the pair cannot write its record of votes, and votes for no node: the log says which; make room on its disk",
         ),
         (
+            "bodkin_pair_disks_full",
+            "the disk of a node of the pair takes no new data: it cannot keep changes and events; make room on its disk",
+        ),
+        (
             "bodkin_pair_follow_failed",
             "this standby cannot keep what the leader sends, and does not take over: its log says why; make room if its disk is full",
         ),
@@ -261,13 +265,14 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 32] = [
+    const FIRING: [Firing; 33] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
         ("BodkinPairSettingsDiffer", &[("bodkin_pair_settings_differ", 1.0)], "other times or topics"),
         ("BodkinPairLeaseRefused", &[("bodkin_pair_lease_refused", 1.0)], "nobody takes over"),
         ("BodkinPairRecordFailed", &[("bodkin_pair_record_failed", 1.0)], "votes for no node"),
+        ("BodkinPairDiskFull", &[("bodkin_pair_disks_full", 1.0)], "takes no new data"),
         ("BodkinPairFollowFailed", &[("bodkin_pair_follow_failed", 1.0)], "does not take over"),
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),

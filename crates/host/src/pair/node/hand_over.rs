@@ -93,12 +93,17 @@ impl PairThread {
             return;
         }
         tracing::info!("an operator has this node hand the lead over: what waits is answered first");
+        self.begin_hand_over(told);
+    }
+
+    /// Begins a switchover that is allowed.
+    pub(super) fn begin_hand_over(&mut self, told: oneshot::Sender<Result<HandedOver, HandOverError>>) {
         self.leadership.hold(true);
         self.hand_over = Some(HandOver { begun: super::boot_time(), step: Step::Draining, told });
         self.tell_shard(News::HandOver);
     }
 
-    fn may_hand_over(&self) -> Result<(), HandOverError> {
+    pub(super) fn may_hand_over(&self) -> Result<(), HandOverError> {
         if self.leads.is_none() {
             Err(HandOverError::NotLeading)
         } else if self.config.mode != Mode::Majority {
