@@ -118,7 +118,8 @@ impl Reading {
                 let from = log.behind(listening.event_type.as_str(), id)?;
                 (from, from.is_none())
             }
-            Since::Time(0) => (None, false),
+            // All that ever was is requested: retention, or somebody, may have removed the first files.
+            Since::Time(0) => (None, log.state().first > Position(0)),
             Since::Time(time_ns) => {
                 let from = log.since(time_ns)?;
                 // What is kept is asked for behind the search, which takes its time.

@@ -99,6 +99,8 @@ struct Shared {
     suspended: ArcSwapOption<String>,
     /// Records that were not written.
     skipped: AtomicU64,
+    /// Records whose files were removed by somebody else, or that the log had lost when it was opened.
+    lost: AtomicU64,
 }
 
 /// How far the log is written. Whatever lies in front of the end and is neither in this part of the file nor in an older one was
@@ -121,6 +123,8 @@ struct FailedSync {
     /// The number of its file.
     file: u64,
     error: String,
+    /// The file was removed: the disk takes another one at once.
+    is_removed: bool,
 }
 
 /// Called on the keeper's thread: everything in front of the position that nothing was told of yet is on disk, or why it is not.
@@ -166,6 +170,10 @@ impl EventLog {
         let identity = identity(directory)?;
         let mut segments = segment::list(directory)?;
         let end = segment::recover(directory, &mut segments, from, now_ns)?;
+        if end.missing > 0 {
+            let directory = directory.display();
+            tracing::error!(lost = end.missing, %directory, "the event log lacks events that the database knows of: its files were removed, or lost in a power failure");
+        }
         let number = segments.last().expect("there is a file").number;
         let shared = Arc::new(Shared {
             directory: directory.to_owned(),
@@ -179,6 +187,7 @@ impl EventLog {
             failed_sync: ArcSwapOption::empty(),
             suspended: ArcSwapOption::empty(),
             skipped: AtomicU64::new(0),
+            lost: AtomicU64::new(end.missing),
             segments: ArcSwap::from_pointee(segments),
         });
         let (wake, woken) = sync_channel(1);
@@ -324,6 +333,9 @@ impl EventLog {
         let failed = self.shared.failed_sync.load_full().filter(|failed| failed.file == self.number && !self.is_spent);
         if let Some(failed) = failed {
             self.is_spent = true;
+            if failed.is_removed && self.begin_segment().is_ok() {
+                return;
+            }
             self.suspend(&failed.error, now);
         }
     }

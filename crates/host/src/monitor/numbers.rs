@@ -124,6 +124,12 @@ impl Monitor {
         let counted = counted.map(|(name, help, value)| (name, help, value.load(Relaxed)));
         let parts =
             ("bodkin_live_parts_total", "Answers that were made for those who hear what changes, once for all of them.", self.live.made());
+        let log = self.api.log_state();
+        let log_lost = (
+            "bodkin_event_log_lost_total",
+            "Events of the event log that were lost because its files were removed, or because it had lost its end at the start.",
+            log.map_or(0, |log| log.lost),
+        );
         let syncs = ("bodkin_audit_syncs_total", "Syncs of the audit log to the disk.", self.api.audit.log().syncs());
         let lost = ("bodkin_audit_lost_total", "Entries of the audit log that could not be written.", self.api.audit.log().lost());
         let relay = self.relay.iter().flat_map(|relay| relay::counters(relay.counts()));
@@ -132,7 +138,8 @@ impl Monitor {
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
-        let counted = counted.into_iter().chain([parts, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
+        let counted =
+            counted.into_iter().chain([parts, log_lost, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
         let counted = counted.chain(self.way_back().flat_map(fleet::back_counters));
         let counted = counted.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.counters()));
         let standing = self.store.standing();

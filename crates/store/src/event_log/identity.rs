@@ -30,15 +30,29 @@ pub fn identity(directory: &Path) -> io::Result<LogId> {
     let mut bytes = [0; 8];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
     // Databases keep it as a number with a sign.
-    let drawn = u64::from_le_bytes(bytes) >> 1;
+    let drawn = LogId(u64::from_le_bytes(bytes) >> 1);
+    write(directory, drawn)?;
+    Ok(drawn)
+}
+
+/// Writes the identity of the log in `directory`, which is made if it is missing. Blocks on the disk.
+///
+/// # Errors
+/// Returns the error of the disk.
+pub(super) fn write(directory: &Path, identity: LogId) -> io::Result<()> {
+    let (file, LogId(number)) = (directory.join(FILE), identity);
     fs::create_dir_all(directory)?;
     let new = directory.join(format!("{FILE}.new"));
     let mut writes = File::create(&new)?;
-    writeln!(writes, "{drawn:016x}")?;
+    writeln!(writes, "{number:016x}")?;
     writes.sync_all()?;
     fs::rename(&new, &file)?;
-    File::open(directory)?.sync_all()?;
-    Ok(LogId(drawn))
+    File::open(directory)?.sync_all()
+}
+
+/// Returns true if `directory` has a file with an identity.
+pub(super) fn is_written(directory: &Path) -> bool {
+    directory.join(FILE).exists()
 }
 
 #[cfg(test)]

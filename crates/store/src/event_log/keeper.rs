@@ -2,6 +2,9 @@
 
 use std::{
     fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
     sync::{
         Arc,
         atomic::Ordering::*,
@@ -11,7 +14,7 @@ use std::{
 };
 
 use super::{
-    EventLogLimits, FailedSync, OnSync, Position, SEGMENTS_MAX, SYNC_PERIOD, Shared,
+    EventLogLimits, FailedSync, OnSync, Position, SEGMENTS_MAX, SYNC_PERIOD, Shared, identity,
     next_file::{self, Begun, NextFile},
     segment,
     segment::Segment,
@@ -22,20 +25,23 @@ pub(super) struct Keeper {
     shared: Arc<Shared>,
     /// The file that is written, and its number.
     current: (u64, Arc<File>),
-    /// Why a sync of it has failed.
+    /// Why a sync of it has failed, or that it was removed.
     failure: Option<String>,
+    is_removed: bool,
+    watched_at: Instant,
     on_sync: OnSync,
 }
 
 impl Keeper {
     pub fn new(limits: EventLogLimits, shared: Arc<Shared>, current: (u64, Arc<File>), on_sync: OnSync) -> Self {
-        Self { limits, shared, current, failure: None, on_sync }
+        Self { limits, shared, current, failure: None, is_removed: false, watched_at: Instant::now(), on_sync }
     }
 
     /// Runs until the log is dropped; then syncs a last time.
     pub fn run(mut self, woken: &Receiver<()>) {
         let mut is_over = false;
         while !is_over {
+            self.watch_files();
             self.make_ahead();
             self.retain();
             is_over = woken.recv_timeout(SYNC_PERIOD) == Err(RecvTimeoutError::Disconnected);
@@ -63,7 +69,12 @@ impl Keeper {
         }
         self.current = (number, file);
         let mut segments = Vec::clone(&self.shared.segments.load());
-        segments.last_mut().expect("there is a file").bytes = former_bytes;
+        let former = segments.last_mut().expect("there is a file");
+        former.bytes = former_bytes;
+        if std::mem::take(&mut self.is_removed) {
+            self.report_removed(former, first);
+            segments.pop();
+        }
         let path = segment::path_of(&self.shared.directory, number);
         segments.push(Segment { number, path, first, prior_ns, begun: Some(Instant::now()), bytes: segment::HEADER_BYTES });
         self.shared.segments.store(Arc::new(segments));
@@ -81,24 +92,89 @@ impl Keeper {
         }
     }
 
+    /// Looks whether somebody has removed files: records in those are lost, which is reported, and another file is begun.
+    fn watch_files(&mut self) {
+        if self.watched_at.elapsed() < SYNC_PERIOD {
+            return;
+        }
+        self.watched_at = Instant::now();
+        let segments = self.shared.segments.load();
+        let is_there = |segment: &Segment| segment.path.exists();
+        if segments.iter().all(is_there) {
+            return;
+        }
+        if let Err(error) = self.restore_directory() {
+            tracing::warn!(%error, directory = %self.shared.directory.display(), "the directory of the event log cannot be made");
+        }
+        // The file that is written goes when another one is begun.
+        if !is_there(segments.last().expect("there is a file")) {
+            self.note_removed();
+        }
+        let mut kept = Vec::new();
+        for (at, segment) in segments.iter().enumerate() {
+            match segments.get(at + 1) {
+                Some(next) if !is_there(segment) => self.report_removed(segment, next.first),
+                _ => kept.push(segment.clone()),
+            }
+        }
+        self.shared.segments.store(Arc::new(kept));
+    }
+
+    /// Makes the directory and its identity again: the log remains the same one.
+    fn restore_directory(&self) -> io::Result<()> {
+        let Shared { directory, identity, .. } = &*self.shared;
+        if identity::is_written(directory) { Ok(()) } else { identity::write(directory, *identity) }
+    }
+
+    fn report_removed(&self, segment: &Segment, until: Position) {
+        let lost = until.0.saturating_sub(segment.first.0);
+        self.shared.lost.fetch_add(lost, Relaxed);
+        let file = segment.path.display();
+        tracing::error!(%file, lost, "a file of the event log was removed: its events are lost, and subscribers that replay are told at their place");
+    }
+
+    /// Has the shard go on in another file: the one that is written has no name any more.
+    fn note_removed(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        // That one may have been removed with the others.
+        self.make_ahead();
+        let error = "the file was removed while it was written".to_owned();
+        let failed = FailedSync { file: self.current.0, error: error.clone(), is_removed: true };
+        self.shared.failed_sync.store(Some(Arc::new(failed)));
+        (self.failure, self.is_removed) = (Some(error), true);
+    }
+
     /// Syncs the file that is written. The system tells a failure once, and may have dropped what it could not write: so no
     /// further sync of the file is believed, and the shard learns that it needs another.
     fn sync_file(&mut self) {
         let (number, file) = &self.current;
-        if self.failure.is_none()
-            && let Err(error) = file.sync_data()
-        {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(error) = file.sync_data() {
             tracing::error!(%error, "the event log cannot be synced: what was answered last may be lost if the machine loses power");
             let error = format!("a sync has failed: {error}");
-            self.shared.failed_sync.store(Some(Arc::new(FailedSync { file: *number, error: error.clone() })));
+            self.shared.failed_sync.store(Some(Arc::new(FailedSync { file: *number, error: error.clone(), is_removed: false })));
             self.failure = Some(error);
+        } else if is_removed(file, &segment::path_of(&self.shared.directory, *number)) {
+            self.note_removed();
         }
     }
 
     /// Makes the next file ahead, so that the shard never waits for a directory.
     fn make_ahead(&self) {
-        if !matches!(*next_file::lock(&self.shared.next_file), NextFile::Absent) {
-            return;
+        {
+            let mut next_file = next_file::lock(&self.shared.next_file);
+            if let NextFile::Ahead { number, file } = &*next_file
+                && is_removed(file, &segment::path_of(&self.shared.directory, *number))
+            {
+                *next_file = NextFile::Absent;
+            }
+            if !matches!(*next_file, NextFile::Absent) {
+                return;
+            }
         }
         let number = self.shared.segments.load().last().expect("there is a file").number + 1;
         match segment::create(&self.shared.directory, number) {
@@ -144,4 +220,11 @@ impl Keeper {
             }
         }
     }
+}
+
+/// Returns true if somebody has removed an open file, so that nobody else can open it any more.
+fn is_removed(file: &File, path: &Path) -> bool {
+    let Ok(open) = file.metadata() else { return false };
+    // Of a file that has a name this is all: it is asked with each sync.
+    open.nlink() == 0 && fs::metadata(path).map_or(true, |named| (named.dev(), named.ino()) != (open.dev(), open.ino()))
 }

@@ -53,6 +53,8 @@ pub struct LogState {
     pub oldest_ns: u64,
     /// Records that are missing because the disk took nothing.
     pub skipped: u64,
+    /// Records that are missing because files were removed, or because the log had lost its end when it was opened.
+    pub lost: u64,
     /// Why nothing is written at present.
     pub suspended: Option<String>,
 }
@@ -177,6 +179,7 @@ impl EventLogReader {
             synced: Position(self.shared.synced.load(Acquire)),
             oldest_ns: segments[0].prior_ns,
             skipped: self.shared.skipped.load(Relaxed),
+            lost: self.shared.lost.load(Relaxed),
             suspended: self.shared.suspended.load().as_ref().map(|reason| reason.to_string()),
         }
     }

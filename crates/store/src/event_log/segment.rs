@@ -124,13 +124,15 @@ pub(super) struct End {
     pub next: Position,
     /// The largest time of an event, or when the first file was made.
     pub latest_ns: u64,
+    /// Positions that are known elsewhere and that the log has no record of: its files were removed, or its end was lost in a power failure.
+    pub missing: u64,
 }
 
 /// Opens the newest file to be written on; the first one is made. What follows its last whole record was torn by a kill or a power
 /// failure in the middle of a write, was never answered for, and is cut off. A file that is damaged in front of whole
 /// records is kept as it is, and another one is begun behind it. The next position is `from` at the least.
 pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, from: Position, now_ns: u64) -> io::Result<End> {
-    let Some(newest) = segments.last() else { return begin(directory, segments, from, now_ns) };
+    let Some(newest) = segments.last() else { return Ok(End { missing: from.0, ..begin(directory, segments, from, now_ns)? }) };
     let mut file = OpenOptions::new().read(true).write(true).open(&newest.path)?;
     let mut content = Vec::with_capacity(usize::try_from(newest.bytes).unwrap_or(0));
     file.seek(SeekFrom::Start(HEADER_BYTES))?;
@@ -138,16 +140,17 @@ pub(super) fn recover(directory: &Path, segments: &mut Vec<Segment>, from: Posit
     let found = survey(&content, newest.first);
     let latest_ns = found.latest_ns.max(newest.prior_ns);
     let next = found.next.max(from);
+    let missing = next.0 - found.next.0;
     if found.is_damaged {
         tracing::error!(file = %newest.path.display(), "the event log is damaged: what was hit is lost. The file is kept and another one is begun");
-        return begin(directory, segments, next, latest_ns);
+        return Ok(End { missing, ..begin(directory, segments, next, latest_ns)? });
     }
     let bytes = HEADER_BYTES + found.bytes as u64;
     if found.bytes < content.len() {
         tracing::warn!(file = %newest.path.display(), bytes = content.len() - found.bytes, "the event log's end was torn and is cut off");
         file.set_len(bytes)?;
     }
-    Ok(End { file, bytes, next, latest_ns })
+    Ok(End { file, bytes, next, latest_ns, missing })
 }
 
 /// Makes a file behind the others and begins it.
@@ -156,7 +159,7 @@ fn begin(directory: &Path, segments: &mut Vec<Segment>, first: Position, prior_n
     let file = create(directory, number)?;
     file.write_all_at(&header(first, prior_ns), 0)?;
     segments.push(Segment { number, path: path_of(directory, number), first, prior_ns, begun: None, bytes: HEADER_BYTES });
-    Ok(End { file, bytes: HEADER_BYTES, next: first, latest_ns: prior_ns })
+    Ok(End { file, bytes: HEADER_BYTES, next: first, latest_ns: prior_ns, missing: 0 })
 }
 
 /// What the records of a file are.

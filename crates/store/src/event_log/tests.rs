@@ -5,6 +5,7 @@ mod damage;
 mod divergence;
 mod faults;
 mod of_nodes;
+mod removed;
 
 use std::sync::mpsc::{Receiver, channel};
 

@@ -48,6 +48,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         }),
         is("bodkin_audit_suspended").then(|| "the audit log cannot be written, and changes are refused: make room on its disk".to_owned()),
         is("bodkin_event_log_suspended").then(|| "the event log keeps nothing: make room on its disk".to_owned()),
+        is("bodkin_event_log_lost_total").then(|| {
+            let lost = number(numbers, "bodkin_event_log_lost_total");
+            format!("the event log has lost {lost} events since the start: its files were removed, or lost in a power failure; the log names them, and subscribers that replay are told")
+        }),
         disk_full(numbers),
         (numbers.get("bodkin_fleet_connected") == Some(&0.0)).then(|| {
             let waiting = number(numbers, "bodkin_fleet_waiting_events");
@@ -265,7 +269,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 33] = [
+    const FIRING: [Firing; 34] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
@@ -310,6 +314,7 @@ mod tests {
         ("BodkinCertificateEnds", &[("bodkin_certificates_end_timestamp_seconds", 1_000_000.0)], "ends in 3 d 13 h, and was not renewed"),
         ("BodkinGuaranteeSuspended", &[("bodkin_guarantee_suspended", 1.0)], "not guaranteed: events come late"),
         ("BodkinEventLogSuspended", &[("bodkin_event_log_suspended", 1.0)], "keeps nothing"),
+        ("BodkinEventLogLost", &[("bodkin_event_log_lost_total", 7.0)], "has lost 7 events"),
         ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
         ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
         ("BodkinGraphLinkDown", &[("bodkin_graph_links_down", 3.0)], "not heard: 3"),

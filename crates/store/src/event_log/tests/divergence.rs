@@ -138,7 +138,7 @@ fn so_many_records_are_named_and_none_of_a_file_that_may_not_be_on_the_disk() {
     let names = bench.reader.newest(&durable()).unwrap();
     assert_eq!((names.len(), names[0].id, names[NAMES_MAX - 1].id), (NAMES_MAX, id(NAMES_MAX as u64 + 4), id(5)));
     assert_eq!(bench.reader.newest(&BTreeSet::new()).unwrap(), []);
-    let failed = FailedSync { file: 1, error: "the disk".into() };
+    let failed = FailedSync { file: 1, error: "the disk".into(), is_removed: false };
     bench.log.shared.failed_sync.store(Some(Arc::new(failed)));
     assert_eq!(bench.reader.newest(&durable()).unwrap(), []);
 }
