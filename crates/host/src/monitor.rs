@@ -154,6 +154,25 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// Returns what `/readyz` says of a node that serves: 200, with what it refuses. Another node could not do better, or would lead.
+    fn readiness(&self) -> Answer {
+        let is_shared_away = self.store.standing().is_some_and(|standing| standing.away.is_some());
+        let refused = if is_shared_away {
+            return shared::readiness(&self.store);
+        } else if self.disk.refuses() {
+            "ready to read: the database takes no change, and changes are refused\n"
+        } else if self.api.audit.log().check().is_err() {
+            "ready to read: the audit log cannot be written, and changes are refused\n"
+        } else if self.api.log_state().is_some_and(|log| log.suspended.is_some()) {
+            "ready: the event log is suspended, and durable events are refused\n"
+        } else {
+            return shared::readiness(&self.store);
+        };
+        Answer::text(200, refused)
+    }
+}
+
+impl Monitor {
     /// Answers one request.
     pub async fn answer(&self, request: &Request) -> Answer {
         if let Some(denial) = refuse_stranger(request) {
@@ -192,7 +211,7 @@ impl Monitor {
             }
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
-            "/readyz" => shared::readiness(&self.store),
+            "/readyz" => self.readiness(),
             "/asyncapi.json" => self.async_api(request),
             "/api/v1/overview" => self.overview(),
             "/api/v1/live" => live::answer(request),
