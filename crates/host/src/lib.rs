@@ -12,6 +12,7 @@ pub mod attempts;
 pub mod audit;
 pub mod channel;
 pub mod config;
+mod connecting;
 pub mod control;
 pub mod dashboard;
 pub mod destination;

@@ -30,6 +30,7 @@ pub use self::{
     log::NodeLog,
 };
 use crate::{
+    connecting::Connecting,
     fleet::{Bell, FleetState},
     inbox::Inbox,
     resume_token::ResumeToken,
@@ -96,6 +97,8 @@ struct Outgoing {
 pub struct CrossingCounts {
     /// Whether NATS is reached.
     pub is_connected: AtomicBool,
+    /// Whether the first connection is still being made.
+    pub connecting: Connecting,
     /// Connections that were lost, and could not be made.
     pub losses: AtomicU64,
     /// Events that were sent.

@@ -12,7 +12,7 @@ use clap::Args;
 use http::StatusCode;
 use serde_json::json;
 
-use self::troubles::{certificate, ending, notices, troubles};
+use self::troubles::{certificate, ending, is_connecting, notices, troubles};
 use super::{details::Details, printer::Printer, registry::RegistryOptions};
 use crate::{DONE, FAILED};
 
@@ -171,7 +171,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
                 ("bodkin_zmtp_connections", "over ZMTP"),
             ]),
         );
-    let details = fleet(&overview.numbers).into_iter().fold(details, |details, fleet| details.with("fleet", fleet));
+    let details = fleet(overview).into_iter().fold(details, |details, fleet| details.with("fleet", fleet));
     match troubles {
         [] => details.with("trouble", "none"),
         troubles => troubles.iter().fold(details, |details, trouble| details.with("TROUBLE", trouble)),
@@ -199,17 +199,19 @@ fn pair(numbers: &BTreeMap<String, f64>) -> String {
 }
 
 /// What goes to the fleet's stream and what comes from there; of a node that has no fleet, nothing.
-fn fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
-    let told: Vec<String> = [for_fleet(numbers), from_fleet(numbers)].into_iter().flatten().collect();
+fn fleet(overview: &NodeOverview) -> Option<String> {
+    let told: Vec<String> = [for_fleet(overview), from_fleet(overview)].into_iter().flatten().collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// What is forwarded; of an edge that only takes, nothing.
-fn for_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
+fn for_fleet(overview: &NodeOverview) -> Option<String> {
+    let numbers = &overview.numbers;
     let connected = numbers.get("bodkin_fleet_connected")?;
     let is = match *connected > 0.0 {
         true if number(numbers, "bodkin_fleet_refused_lanes") > 0.0 => "the stream REFUSES events",
         true => "the stream takes events",
+        false if is_connecting(overview, "bodkin_fleet_connected") => "connecting to the stream",
         false => "the stream is NOT reached",
     };
     let [stored, waiting, lost] =
@@ -224,9 +226,14 @@ fn for_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
 }
 
 /// What comes from the fleet.
-fn from_fleet(numbers: &BTreeMap<String, f64>) -> Option<String> {
+fn from_fleet(overview: &NodeOverview) -> Option<String> {
+    let numbers = &overview.numbers;
     let connected = numbers.get("bodkin_from_fleet_connected")?;
-    let is = if *connected > 0.0 { "commands come" } else { "commands do NOT come" };
+    let is = match *connected > 0.0 {
+        true => "commands come",
+        false if is_connecting(overview, "bodkin_from_fleet_connected") => "connecting for commands",
+        false => "commands do NOT come",
+    };
     let [taken, refused, lost] = ["taken", "refused", "lost"].map(|name| number(numbers, &format!("bodkin_from_fleet_{name}_total")));
     let waiting = number(numbers, "bodkin_from_fleet_waiting_events");
     Some(format!("{is}: {taken} taken, {waiting} waiting, {refused} refused, {lost} lost"))

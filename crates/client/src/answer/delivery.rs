@@ -35,6 +35,9 @@ answer! {
         /// Lanes to the fleet's stream that are refused or stopped, each with the server's words.
         #[serde(default)]
         fleet_troubles: Vec<String>,
+        /// Metrics whose 0 is no trouble yet: the first connection is still being made.
+        #[serde(default)]
+        connecting: Vec<String>,
     }
 }
 

@@ -105,6 +105,7 @@ impl WayBack {
     ) -> io::Result<Self> {
         let setup = config.intake().expect("only who takes anything starts it");
         let setup = IntakeSetup { rewinds: is_alone, ..setup };
+        state.connecting.begin();
         let line = Line::new(format!("bodkin {} takes", config.edge), config.place.clone(), Pause::default())?;
         let told = Arc::new(Inbox::new(line.waker()?));
         let thread = Thread {

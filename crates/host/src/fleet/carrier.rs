@@ -116,6 +116,7 @@ impl Carrier {
         state: Arc<FleetState>,
         leadership: Option<Arc<Leadership>>,
     ) -> io::Result<Self> {
+        state.connecting.begin();
         let terms = (0..config.lanes.len()).map(|lane| config.terms(lane)).collect();
         let forwarder = Forwarder::new(config.setup(), terms).expect("the configuration was checked");
         let line = Line::new(format!("bodkin {}", config.edge), config.place.clone(), Pause::default())?;

@@ -8,7 +8,7 @@ use std::sync::{
 use serde::Serialize;
 
 use super::back::{BackState, BackView};
-use crate::stage::Histogram;
+use crate::{connecting::Connecting, stage::Histogram};
 
 /// What became of a lane's events since the start.
 #[derive(Debug, Default)]
@@ -80,6 +80,8 @@ pub struct FleetState {
     pub paced_per_s: AtomicU64,
     /// Is the stream there, and taking events?
     pub is_connected: AtomicBool,
+    /// Whether the first connection is still being made.
+    pub connecting: Connecting,
     /// Is anything to be forwarded? An edge that takes from the fleet and names nothing in its lanes forwards once a topic is marked.
     pub forwards: AtomicBool,
     server: Mutex<Option<String>>,
@@ -305,6 +307,7 @@ impl FleetState {
         *lock(&self.told) = Some(told);
         *lock(&self.trouble) = None;
         self.is_connected.store(true, Relaxed);
+        self.connecting.connected();
     }
 
     /// Why nothing is forwarded.

@@ -76,7 +76,7 @@ impl Monitor {
     }
 
     /// The same of what comes from the fleet.
-    fn way_back(&self) -> impl Iterator<Item = &BackState> {
+    pub(super) fn way_back(&self) -> impl Iterator<Item = &BackState> {
         self.fleet().filter_map(|fleet| fleet.back.as_deref())
     }
 

@@ -45,6 +45,9 @@ struct Overview {
     /// Lanes to the fleet's stream that are refused or stopped, each with the server's words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fleet_troubles: Vec<String>,
+    /// Metrics whose 0 is no trouble yet: the first connection is still being made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    connecting: Vec<&'static str>,
 }
 
 /// Topics that the overview reports by name.
@@ -88,6 +91,14 @@ fn rejected_publishers(topics: &[Arc<RealTimeTopic>], now: UtcTime) -> Vec<Rejec
 }
 
 impl Monitor {
+    /// Returns the metrics of connections of which the first one is still being made.
+    fn connecting(&self) -> Vec<&'static str> {
+        let fleet = self.forwarding().map(|fleet| ("bodkin_fleet_connected", &fleet.connecting));
+        let from_fleet = self.way_back().map(|back| ("bodkin_from_fleet_connected", &back.connecting));
+        let nodes = self.crossing.iter().map(|crossing| ("bodkin_node_events_connected", &crossing.counts.connecting));
+        fleet.chain(from_fleet).chain(nodes).filter(|(_, connecting)| connecting.is_recent()).map(|(metric, _)| metric).collect()
+    }
+
     pub(super) fn overview(&self) -> Answer {
         let (cloud, secure) = self.api.own_cloud();
         let unlabelled = self.gauges().into_iter().chain(self.counters());
@@ -111,6 +122,7 @@ impl Monitor {
                 rejected_publishers: rejected_publishers(&topics, at),
                 waiting_topics: waiting_topics(&topics),
                 pair_troubles: self.pair.as_ref().map(|pair| pair.leadership().troubles().texts()).unwrap_or_default(),
+                connecting: self.connecting(),
                 fleet_troubles: self.forwarding().flat_map(FleetState::lane_troubles).collect(),
             },
         )

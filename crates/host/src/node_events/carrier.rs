@@ -197,6 +197,7 @@ impl Exchange {
             match event {
                 Event::Open => {
                     self.crossing.counts.is_connected.store(true, Relaxed);
+                    self.crossing.counts.connecting.connected();
                     self.is_told = false;
                     let server = self.client.as_ref().and_then(Client::info).map(|info| info.server.as_str());
                     tracing::info!(server, subject = %self.subject, "events go to the other nodes, and theirs come, by NATS");

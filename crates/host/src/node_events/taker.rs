@@ -224,7 +224,11 @@ impl Thread {
     fn tell_numbers(&self) {
         let (state, counts) = (&self.state, &self.counts);
         let lane = &state.lanes[0];
-        counts.is_connected.store(state.is_whole(), Relaxed);
+        let is_whole = state.is_whole();
+        counts.is_connected.store(is_whole, Relaxed);
+        if is_whole {
+            counts.connecting.connected();
+        }
         counts.sent.store(lane.stored.load(Relaxed), Relaxed);
         counts.unsent.store(lane.lost.load(Relaxed), Relaxed);
         counts.waiting_events.store(usize::try_from(lane.waiting.load(Relaxed)).unwrap_or(usize::MAX), Relaxed);

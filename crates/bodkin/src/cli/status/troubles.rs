@@ -22,6 +22,7 @@ const CERTIFICATE_REMAINING_MIN: Duration = Duration::from_secs(14 * 86_400);
 pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String> {
     let numbers = &overview.numbers;
     let is = |name| number(numbers, name) > 0.0;
+    let is_down = |name: &str| numbers.get(name) == Some(&0.0) && !is_connecting(overview, name);
     let leads_alone = is("bodkin_pair_leads") && !is("bodkin_pair_protected");
     let pair = if overview.pair_troubles.is_empty() { pair_numbers(numbers) } else { overview.pair_troubles.clone() };
     let told = [
@@ -33,7 +34,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is("bodkin_nodes_silent").then(|| {
             format!("nodes of this cloud that are silent: {}; look which (above), whether they run and reach the database", number(numbers, "bodkin_nodes_silent"))
         }),
-        (numbers.get("bodkin_node_events_connected") == Some(&0.0)).then(|| {
+        is_down("bodkin_node_events_connected").then(|| {
             "NATS is not reached, or its stream takes or gives nothing: live subscribers at other nodes do not hear what is published here, and those here not what is published there; look whether it runs, and is reached from here (GET /api/v1/nodes/events, bodkin doctor)".to_owned()
         }),
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
@@ -53,12 +54,12 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
             format!("the event log has lost {lost} events since the start: its files were removed, or lost in a power failure; the log names them, and subscribers that replay are told")
         }),
         disk_full(numbers),
-        (numbers.get("bodkin_fleet_connected") == Some(&0.0)).then(|| {
+        is_down("bodkin_fleet_connected").then(|| {
             let waiting = number(numbers, "bodkin_fleet_waiting_events");
             format!("events do not reach the fleet's stream, and {waiting} wait in the event log: GET /api/v1/fleet says why, and bodkin doctor looks")
         }),
         fleet_behind(numbers),
-        (numbers.get("bodkin_from_fleet_connected") == Some(&0.0)).then(|| {
+        is_down("bodkin_from_fleet_connected").then(|| {
             "events of the fleet do not come here, and wait in its stream: GET /api/v1/fleet says why, and bodkin doctor looks".to_owned()
         }),
         leads_alone.then(|| "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
@@ -89,6 +90,21 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
     ];
     let fleet = if overview.fleet_troubles.is_empty() { fleet_numbers(numbers) } else { overview.fleet_troubles.clone() };
     pair.into_iter().chain(fleet).chain(told.into_iter().flatten()).collect()
+}
+
+/// Returns true if the connection of a metric is being made for the first time: its 0 is no trouble yet.
+pub fn is_connecting(overview: &NodeOverview, metric: &str) -> bool {
+    overview.connecting.iter().any(|connecting| connecting == metric)
+}
+
+/// Connections that are being made for the first time.
+fn connecting(overview: &NodeOverview) -> impl Iterator<Item = String> {
+    let known = [
+        ("bodkin_node_events_connected", "connecting to NATS, by which events go from node to node"),
+        ("bodkin_fleet_connected", "connecting to the fleet's stream"),
+        ("bodkin_from_fleet_connected", "connecting to the stream that events of the fleet come by"),
+    ];
+    known.into_iter().filter(|(metric, _)| is_connecting(overview, metric)).map(|(_, text)| text.to_owned())
 }
 
 /// Troubles of a pair, from the metrics of a node that does not report them in words.
@@ -228,7 +244,7 @@ pub fn notices(overview: &NodeOverview) -> Vec<String> {
     let suspended = (suspended > 0.0).then(|| {
         format!("clients of this cloud's relay that wait at some destinations until what they have sent is read: {suspended}; each has a quota of pending bytes")
     });
-    told.into_iter().chain(other).chain(suspended).chain(not_listed(overview)).collect()
+    told.into_iter().chain(other).chain(suspended).chain(connecting(overview)).chain(not_listed(overview)).collect()
 }
 
 /// A node that does not know says nothing.
@@ -335,6 +351,21 @@ mod tests {
         let ports = |free| told(&[("bodkin_gateway_ports_free", free), ("bodkin_gateway_ports_held_by_one", 50.0)]);
         assert!(ports(0.0)[0].contains("one consumer holds 50 ports"), "{:?}", ports(0.0));
         assert_eq!(ports(1.0), Vec::<String>::new());
+    }
+
+    #[test]
+    fn first_connection_is_notice_until_it_fails() {
+        for metric in ["bodkin_node_events_connected", "bodkin_fleet_connected", "bodkin_from_fleet_connected"] {
+            let numbers = BTreeMap::from([(metric.to_owned(), 0.0)]);
+            let of = |connecting: &[&str]| {
+                let connecting = connecting.iter().map(|metric| (*metric).to_owned()).collect();
+                NodeOverview { numbers: numbers.clone(), connecting, ..NodeOverview::default() }
+            };
+            let platform = PlatformState::default();
+            assert_eq!(troubles(&of(&[metric]), &platform), Vec::<String>::new(), "{metric}");
+            assert!(notices(&of(&[metric]))[0].starts_with("connecting to "), "{metric}");
+            assert!(troubles(&of(&[]), &platform).len() == 1 && notices(&of(&[])).is_empty(), "{metric}");
+        }
     }
 
     #[test]

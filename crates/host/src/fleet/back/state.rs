@@ -8,6 +8,7 @@ use std::sync::{
 use serde::Serialize;
 
 use super::super::state::lock;
+use crate::connecting::Connecting;
 
 /// What is told of the way back: read by anybody, written by the thread that takes.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ pub struct BackState {
     pub consumer: String,
     /// Do events come?
     pub is_connected: AtomicBool,
+    /// Whether the first connection is still being made.
+    pub connecting: Connecting,
     /// Connections that a server has greeted.
     pub connections: AtomicU64,
     /// Events that were published here.
@@ -92,6 +95,7 @@ impl BackState {
     pub fn is_ready(&self) {
         *lock(&self.trouble) = None;
         self.is_connected.store(true, Relaxed);
+        self.connecting.connected();
     }
 
     /// Why nothing comes.
