@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::arrowhead::{event, list, number, service, system, texts, with};
 use crate::support::cloud::{BINARY, Cloud, Launch, Refusal, System};
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::ports::held_offset;
 use crate::support::skip;
@@ -245,6 +246,9 @@ fn a_disk_that_fills_up_stops_writes_only_until_there_is_room() {
         });
         assert!(is_told, "the metrics do not say that the database takes nothing");
         assert_trouble_is_told(&cloud);
+        for alert in ["BodkinDatabaseSuspended", "BodkinDiskFull"] {
+            assert_shown(cloud.address(System::Monitor), alert);
+        }
         fs::remove_file(&ballast).expect("removed");
         assert!(eventually(|| database_suspended(&cloud) == 0), "there is room again, and it is not found out");
         let works_again = eventually(|| {
@@ -318,6 +322,7 @@ fn a_replay_tells_what_a_full_disk_has_cost() {
             is_suspended()
         });
         assert!(full.is_some(), "the disk was never full");
+        assert_shown(cloud.address(System::Monitor), "BodkinEventLogSuspended");
         publish("skipped");
         let told = replayed();
         assert_eq!(told.iter().position(|data| data == "bodkin-lost"), Some(told.len() - 1), "{told:?}");

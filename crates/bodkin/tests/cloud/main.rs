@@ -8,6 +8,7 @@ mod change_over;
 mod cloud_events;
 mod clouds;
 mod commands;
+mod conditions;
 mod conformance;
 mod dashboard;
 mod dealer;

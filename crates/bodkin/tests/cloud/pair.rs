@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use self::nodes::{LEASE, Node, Pair, Relay};
 use crate::support::arrowhead::{event, service, system};
 use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::{PATIENCE, eventually};
 
 /// Clients that write while the Primary is killed.
@@ -242,6 +243,7 @@ fn a_dead_witness_or_backup_stops_nobody() {
     drop(witness);
     assert!(eventually(|| (reached(&primary), reached(&backup)) == (0, 0)), "both tell that the witness is away");
     assert!(eventually(|| (unreached(&primary), unreached(&backup)) == (1, 1)), "nobody reaches the witness");
+    assert_shown(primary.address(System::Monitor), "BodkinPairNotWhole");
     for number in 0..20 {
         assert_eq!(register(&primary, number), Some(201), "without a witness");
     }
@@ -253,6 +255,7 @@ fn a_dead_witness_or_backup_stops_nobody() {
     thread::sleep(3 * LEASE);
     drop(backup);
     primary.protected(false);
+    assert_shown(primary.address(System::Monitor), "BodkinNotProtected");
     assert_eq!(register(&primary, 21), Some(201), "without a Backup");
     let _backup = pair.backup();
     primary.protected(true);

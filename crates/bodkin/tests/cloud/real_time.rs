@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::arrowhead::{event, subscription, system};
 use crate::support::cloud::{Cloud, Launch, Refusal, System};
+use crate::support::conditions::assert_shown;
 use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
@@ -212,6 +213,7 @@ fn a_machine_that_stalls_for_longer_than_stated_suspends_the_guarantee() {
     assert!(eventually(|| told(&cloud, "HOT")["guarantee"] == "suspended"), "{}", told(&cloud, "HOT"));
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("\nbodkin_guarantee_suspended 1\n"), "{metrics}");
+    assert_shown(cloud.address(System::Monitor), "BodkinGuaranteeSuspended");
     assert!(eventually(|| cloud.stderr().contains("guarantee suspended")), "{}", cloud.stderr());
     let told = hot.wait_until(|told| notices(told).last().is_some_and(is_suspended), "the guarantee is suspended");
     let (first, last) = (notices(&told)[0].clone(), notices(&told).pop().expect("it was told"));

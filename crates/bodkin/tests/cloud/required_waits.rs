@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::commands::ended;
 use crate::dealer::{dealer, header, hear, publish, refused, say, subscribe};
-use crate::support::cloud::{Cloud, Launch};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::link::Link;
 use crate::support::patience::eventually;
 use crate::zmtp::heard;
@@ -88,6 +89,7 @@ fn subscriber_that_holds_up_a_topic_is_reported() {
     assert!(listed.contains(&format!("alarm since {since}")), "{listed}");
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("\nbodkin_topics_waiting 1\n"), "{metrics}");
+    assert_shown(cloud.address(System::Monitor), "BodkinTopicWaits");
     assert!(metrics.contains("\nbodkin_topic_waiting_seconds{event_type=\"HOT\",subscriber=\"alarm\"} "), "{metrics}");
     assert!(eventually(|| cloud.stderr().contains("topic waits for a required subscriber")), "{}", cloud.stderr());
     for _ in 0..accepted {

@@ -14,6 +14,7 @@ use crate::crash::has_namespaces;
 use crate::nodes::{Node, Pair};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::skip;
 
@@ -132,6 +133,7 @@ fn leader_reports_a_witness_that_cannot_write_its_record() {
     assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 1), "{}", primary.said());
     let overview = primary.call(System::Monitor, "GET", "/api/v1/overview", None).unwrap().expect_status(200).text();
     assert!(overview.contains("the witness cannot write its record of votes"), "{overview}");
+    assert_shown(primary.address(System::Monitor), "BodkinPairRecordFailed");
     assert!(primary.said().contains("cannot write its record of votes"), "{}", primary.said());
     disk.make_room();
     assert!(eventually(|| primary.gauge("bodkin_pair_record_failed") == 0), "{}", primary.said());
@@ -177,6 +179,7 @@ fn leader_with_full_disk_stays_when_standby_is_full() {
     theirs.fill();
     assert!(eventually(|| primary.gauge("bodkin_pair_disks_full") == 1), "{}", primary.said());
     assert!(backup.said().contains("takes no new data"), "{}", backup.said());
+    assert_shown(primary.address(System::Monitor), "BodkinPairDiskFull");
     let epoch = primary.gauge("bodkin_pair_epoch");
     ours.fill();
     assert!(eventually(|| register(&primary, "refused") == Some(503)), "{}", primary.said());

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::postgres::server::{Server, eventually};
 use crate::support::arrowhead::{INSECURE_JSON_ID, event, subscription, system};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::ports::{held_offset, held_port};
 use crate::support::push::{Manner, PushSubscriber};
 use crate::support::skip;
@@ -136,6 +137,7 @@ fn events_cross_nodes_once_and_in_order_and_losses_are_told() {
     // Without NATS publishers are answered, and subscribers of the same node hear them.
     nats.kill();
     eventually(|| nodes.iter().all(|node| counted(node, "bodkin_node_events_connected ") == 0), || one.stderr());
+    assert_shown(two.address(System::Monitor), "BodkinNodeEventsAway");
     three.publish(&event("heat", system("sensor", 7001), "alone"));
     assert_eq!(heard(&streams[1], 41)[40], "alone");
     nats.begin();

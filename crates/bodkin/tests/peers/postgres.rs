@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use self::server::{Server, eventually};
 use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, system, texts};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::skip;
 
 fn launch(server: &Server) -> Launch {
@@ -87,6 +88,7 @@ fn three_nodes_serve_one_cloud() {
     eventually(|| monitor(&second, "/metrics").contains("bodkin_database_connected 0"), said(&second));
     assert_eq!(offered(&second, "temperature"), [id]);
     assert!(monitor(&second, "/readyz").contains("changes are refused"));
+    assert_shown(second.address(System::Monitor), "BodkinDatabaseAway");
     server.begin();
     let register = || first.post("/serviceregistry/register", &more);
     eventually(|| register().status == 201 || offered(&first, "humidity").len() == 1, said(&first));
@@ -104,6 +106,7 @@ fn three_nodes_serve_one_cloud() {
     let told = status(place.path());
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(!told.status.success() && text.contains("SILENT since") && text.contains("nodes of this cloud that are silent: 1"), "{text}");
+    assert_shown(second.address(System::Monitor), "BodkinNodeSilent");
 }
 
 #[test]
@@ -125,6 +128,7 @@ fn a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other()
     assert_eq!((&row["release"], &row["clockAheadMs"], &row["issues"]), (&json!("9.9.9"), &json!(5000), &json!(false)), "{row}");
     let metrics = monitor(&node, "/metrics");
     assert!(metrics.contains("bodkin_nodes_other_release 1"), "{metrics}");
+    assert_shown(node.address(System::Monitor), "BodkinReleasesDiffer");
     let status = bodkin(&["status", "--monitor", &node.address(System::Monitor).to_string()], place.path(), &server);
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(text.contains("run another release than this one: 1") && text.contains("9.9.9"), "{text}");

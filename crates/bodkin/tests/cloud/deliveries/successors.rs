@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::Scene;
 use crate::support::arrowhead::{INSECURE_JSON_ID, subscription, system, with};
-use crate::support::cloud::Launch;
+use crate::support::cloud::{Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
 
@@ -77,6 +78,7 @@ fn what_a_predecessor_refuses_late_is_no_letter_of_its_successors() {
     predecessor.release();
     let refused = || scene.cloud.get("/metrics").text().contains("bodkin_dead_letters_total 1\n");
     assert!(eventually(refused), "{}", scene.cloud.get("/metrics").text());
+    assert_shown(scene.cloud.address(System::Monitor), "BodkinDeadLetters");
     assert_eq!(scene.dead_letters()["count"], 0);
 }
 

@@ -10,6 +10,8 @@ use bodkin_zmtp::SocketType;
 use super::{assert_all_live, metric};
 use crate::dealer::{cloud, dealer, header, hear, publish, refused, say, subscribe, utc_ns};
 use crate::real_time_client::PERIOD;
+use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::zmtp::{heard, named, peer, settle, subscriber, told};
 
@@ -151,6 +153,7 @@ fn a_dealer_that_never_reads_loses_its_own_events_only_and_is_told() {
         hear(&mut sensor, |command| assert!(matches!(command, ClientFrame::Covered { .. })));
     }
     assert!(eventually(|| metric(&cloud, "bodkin_events_lost_total") > 0.0));
+    assert_shown(cloud.address(System::Monitor), "BodkinEventsLost");
     let lost = metric(&cloud, "bodkin_events_lost_total") as u64;
     for _ in 0..EVENTS - lost {
         assert_eq!(heard(&mut slow).1.len(), payload.len());

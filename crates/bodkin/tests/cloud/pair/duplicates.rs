@@ -11,6 +11,7 @@ use nix::sys::signal::Signal;
 
 use super::nodes::{LEASE, Node, Pair};
 use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 
 /// What `status` says of a node's pair.
@@ -88,6 +89,7 @@ fn second_standby_is_refused() {
         assert!(eventually(|| node.gauge("bodkin_pair_duplicates") == 1), "{}", node.said());
         logs(node, begun, REPORTED, 1);
     }
+    assert_shown(primary.address(System::Monitor), "BodkinPairDuplicate");
     logs(&second, begun, REJECTED, 1);
     logs(&witness, begun, REFUSED, 1);
 }
@@ -168,6 +170,7 @@ fn differing_settings_are_reported_by_all_nodes() {
         assert!(told.contains("NOBODY TAKES OVER"), "{told}");
     }
     assert!(witness.said().contains("lease is 50ms here and 400ms there"), "{}", witness.said());
+    assert_shown(primary.address(System::Monitor), "BodkinPairSettingsDiffer");
 }
 
 #[test]

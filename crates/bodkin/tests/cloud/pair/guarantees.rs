@@ -14,6 +14,7 @@ use super::nodes::Pair;
 use crate::real_time::notices;
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::sse::EventStream;
 
@@ -44,6 +45,7 @@ fn replicas_that_take_longer_than_is_stated_suspend_the_bound_on_losses() {
     });
     assert!(told, "{covered} {losses:?}: {}", primary.said());
     assert_eq!(primary.gauge("bodkin_backup_far"), 1);
+    assert_shown(primary.address(System::Monitor), "BodkinBackupFar");
     let overview = primary.call(System::Monitor, "GET", "/api/v1/overview", None).expect("an answer").json();
     let way_s = overview["numbers"]["bodkin_backup_way_seconds"].as_f64().expect("a number");
     assert!(way_s > 1e-6, "{way_s}");

@@ -8,6 +8,7 @@ pub mod c_program;
 pub mod c_socket;
 pub mod certificates;
 pub mod cloud;
+pub mod conditions;
 pub mod double;
 pub mod heat;
 pub mod http;

@@ -5,6 +5,8 @@ use tempfile::TempDir;
 
 use super::servers::Cluster;
 use super::{Publisher, STREAM, configure_with, has, is_idle, lane, program, register, told, up};
+use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 
 /// Bytes that JetStream has on each server.
@@ -67,6 +69,7 @@ fn a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice(
     let is_told = || told(&cloud)["connected"] == false && told(&cloud)["trouble"].to_string().contains("stream not found");
     assert!(eventually(is_told), "{}", told(&cloud));
     assert!(eventually(|| lane(&cloud, "events")["waiting"] == 100), "{}", told(&cloud));
+    assert_shown(cloud.address(System::Monitor), "BodkinFleetAway");
     cluster.ask("STREAM.CREATE.FLEET", &stream);
     // What was acknowledged is gone with the stream, which is told, and is not sent again; what waited is there once.
     has(&cluster, &cloud, "events", ((100..200).collect(), 0));
@@ -78,6 +81,7 @@ fn a_stream_that_is_deleted_is_told_and_behind_its_making_anew_nothing_is_twice(
     assert!(behind["emptied"] == 1 && behind["emptiedMs"].as_u64().expect("a time") > 1_700_000_000_000, "{behind}");
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("\nbodkin_fleet_emptied_total 1\n"), "{metrics}");
+    assert_shown(cloud.address(System::Monitor), "BodkinFleetEmptied");
     publisher.publish_all(10, 0);
     has(&cluster, &cloud, "events", ((100..210).collect(), 0));
 }
@@ -104,4 +108,40 @@ fn what_a_stream_lets_go_of_by_its_age_is_told_and_raises_no_alert() {
     let behind = lane(&cloud, "events");
     assert_eq!((&behind["emptiedThrough"], &behind["emptied"], &behind["lostByStream"]), (&json!(100), &json!(0), &json!(0)), "{behind}");
     assert!(behind["emptiedMs"].is_u64(), "{behind}");
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn full_stream_is_a_trouble_until_it_accepts_events() {
+    const NAME: &str = "full_stream_is_a_trouble_until_it_accepts_events";
+    let Some(program) = program(NAME) else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let mut stream =
+        json!({"name": STREAM, "subjects": ["fleet.*.*"], "storage": "file", "discard": "new", "num_replicas": 3, "max_msgs": 2});
+    cluster.ask("STREAM.CREATE.FLEET", &stream.to_string());
+    let cloud = up(place.path(), &configure_with(place.path(), "edge", &ports, "batch_wait_ms = 1"));
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    let overview = || cloud.get("/api/v1/overview").expect_status(200).json();
+    for _ in 0..20 {
+        publisher.publish_all(1, 0);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // The lane retries all the time: each attempt is refused, and in between the stream answers what it has.
+    assert!(eventually(|| overview()["numbers"]["bodkin_fleet_refused_lanes"] == 1), "{}", told(&cloud));
+    for _ in 0..50 {
+        let now = overview();
+        assert_eq!(now["numbers"]["bodkin_fleet_refused_lanes"], 1, "{}", told(&cloud));
+        assert!(now["fleetTroubles"][0].as_str().is_some_and(|words| words.contains("maximum messages exceeded")), "{now}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(eventually(|| overview()["numbers"]["bodkin_fleet_lag_seconds"].as_f64().is_some_and(|lag| lag > 1.0)), "{}", overview());
+    assert_shown(cloud.address(System::Monitor), "BodkinFleetRefused");
+    stream["max_msgs"] = json!(1_000);
+    cluster.ask("STREAM.UPDATE.FLEET", &stream.to_string());
+    has(&cluster, &cloud, "events", ((0..20).collect(), 0));
+    assert!(eventually(|| overview()["numbers"]["bodkin_fleet_refused_lanes"] == 0), "{}", told(&cloud));
+    assert!(overview()["fleetTroubles"].is_null(), "{}", overview());
 }
