@@ -20,6 +20,7 @@ use crate::jetstream::read_lane;
 use crate::nodes::{Node, Pair};
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::http::Connection;
 use crate::support::patience::{PATIENCE, eventually};
 use crate::support::skip;
@@ -408,6 +409,7 @@ fn second_edge_of_one_name_stops_until_adopted() {
     second.kill();
     let second = up(places[1].path(), &places[1].path().join("bodkin.toml"));
     assert!(eventually(|| lane(&second, "events")["stopped"] == true), "{}", lane(&second, "events"));
+    assert_shown(second.address(System::Monitor), "BodkinFleetStopped");
     second.post("/api/v1/fleet/adopt?lane=events", &json!({})).expect_status(200);
     has(&cluster, &second, "events", ((0..101).chain(1_000..1_050).collect(), 0));
     second.post("/api/v1/fleet/adopt?lane=events", &json!({})).expect_status(409);
