@@ -24,6 +24,8 @@ use bodkin_arrowhead::{record::SystemId, utc::UtcTime};
 use bodkin_broker::{EventId, Incarnation, Sequence};
 use bodkin_store::event_log::{Origin, Position};
 
+#[cfg(test)]
+pub(crate) use self::account::Account;
 pub use self::{
     carrier::NodeEvents,
     config::{NodeStream, NodeStreamError, NodeStreamLimits, NodeStreamTerms},

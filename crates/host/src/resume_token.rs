@@ -10,6 +10,8 @@
 //!
 //! The shard makes tokens (`shard::log`), and replays read them (`replay`).
 
+mod unkept;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, io,
@@ -18,6 +20,8 @@ use std::{
 
 use bodkin_broker::EventId;
 use bodkin_store::event_log::{EventLogReader, Origin, Position, Record};
+
+pub use self::unkept::UnkeptEvents;
 
 /// Nodes that a token names. Of further nodes it says by time alone what was received.
 const NODES_MAX: usize = 64;

@@ -3,10 +3,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bodkin_arrowhead::record::SystemId;
+use bodkin_broker::{Incarnation, Sequence};
 use bodkin_store::event_log::{EventLog, EventLogLimits};
 use proptest::prelude::*;
 
 use super::*;
+use crate::node_events::Account;
 
 const A: u64 = 0xa1;
 const B: u64 = 0xb2;
@@ -293,5 +296,149 @@ proptest! {
         let expected: Vec<u64> =
             cloud.accepted.iter().copied().filter(|event| *event > cloud.lost_ns || received.contains(event)).collect();
         prop_assert_eq!(received, expected);
+    }
+}
+
+/// A node whose events go to the others at most once.
+struct Sender {
+    token: ResumeToken,
+    log: Vec<Logged>,
+    unkept: UnkeptEvents,
+    account: Account,
+    /// Events of each other node on their way here, and whether they are lost.
+    incoming: Vec<VecDeque<(Logged, bool)>>,
+    sequence: u64,
+}
+
+/// A listener that moves between nodes whose events go to each other at most once.
+struct Lossy {
+    nodes: Vec<Sender>,
+    time_ns: u64,
+    accepted: Vec<u64>,
+    at: usize,
+    brought: Option<ResumeToken>,
+    last: Option<ResumeToken>,
+    received: Vec<u64>,
+    lost_ns: u64,
+}
+
+impl Lossy {
+    fn new(nodes: usize) -> Self {
+        let node = |node: usize| Sender {
+            token: ResumeToken::new(CloudTag::of(TAG), node as u64, 0),
+            log: Vec::new(),
+            unkept: UnkeptEvents::default(),
+            account: Account::default(),
+            incoming: vec![VecDeque::new(); nodes],
+            sequence: 0,
+        };
+        let nodes = (0..nodes).map(node).collect();
+        let (accepted, received) = (Vec::new(), Vec::new());
+        Self { nodes, time_ns: 10, accepted, at: 0, brought: None, last: None, received, lost_ns: 0 }
+    }
+
+    fn receive(&mut self, event: Logged, own: &ResumeToken) {
+        if self.brought.as_ref().is_some_and(|brought| brought.covers(event.origin, Position(event.position), event.time_ns)) {
+            return;
+        }
+        self.last = Some(self.brought.as_ref().map_or_else(|| own.clone(), |brought| brought.joined(own)));
+        self.received.push(event.event);
+    }
+
+    fn accept(&mut self, node: usize, lost: &[bool]) {
+        self.time_ns += 1;
+        let sender = &mut self.nodes[node];
+        let (position, time_ns) = (sender.log.len() as u64, self.time_ns);
+        let event = Logged { event: time_ns, origin: node as u64, position, time_ns };
+        sender.sequence += 1;
+        sender.token.append(Position(position), time_ns, None);
+        sender.log.push(event);
+        self.accepted.push(event.event);
+        if self.at == node {
+            let own = self.nodes[node].token.clone();
+            self.receive(event, &own);
+        }
+        for other in (0..self.nodes.len()).filter(|other| *other != node) {
+            let is_lost = lost[other % lost.len()];
+            self.nodes[other].incoming[node].push_back((event, is_lost));
+        }
+    }
+
+    fn arrive(&mut self, at: usize, from: usize) {
+        let Some((event, is_lost)) = self.nodes[at].incoming[from].pop_front() else { return };
+        self.time_ns += 1;
+        if is_lost {
+            return;
+        }
+        // One event type and publisher: sequences are positions.
+        let node = &mut self.nodes[at];
+        let (run, sequence) = (Incarnation(1), Sequence(event.position + 1));
+        let missing = node.account.take(&from.to_string(), "T", SystemId(1), run, sequence).expect("it is new");
+        let place = LogPlace::behind(Position(event.position), event.time_ns);
+        node.unkept.note("T", event.origin, place);
+        node.token.reach(event.origin, place);
+        if self.at == at {
+            // The shard tells live listeners.
+            self.lost_ns = if missing > 0 { self.time_ns } else { self.lost_ns };
+            let own = self.nodes[at].token.clone();
+            self.receive(event, &own);
+        }
+    }
+
+    fn connect(&mut self, to: usize) {
+        let own = self.nodes[to].token.clone();
+        let Some(last) = &self.last else { return };
+        if self.nodes[to].unkept.events_after("T", Some(last)) > 0 {
+            self.lost_ns = self.time_ns;
+        }
+        self.brought = Some(last.continued_at(&own));
+        self.at = to;
+        let mut read = own.empty();
+        for (position, event) in self.nodes[to].log.clone().into_iter().enumerate() {
+            read.append(Position(position as u64), event.time_ns, None);
+            self.receive(event, &read);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Without a stream: each event at most once, and a report behind each that is missing.
+    #[test]
+    fn lossy_links_lose_no_event_without_report(
+        acts in prop::collection::vec((0..3usize, 0..3usize, 0..3usize, prop::collection::vec(prop::bool::weighted(0.2), 3)), 1..80),
+    ) {
+        let mut cloud = Lossy::new(3);
+        // Every node has received an event of each other one: what was before the first is nobody's loss.
+        for node in 0..3 {
+            cloud.accept(node, &[false]);
+            (0..3).for_each(|at| cloud.arrive(at, node));
+        }
+        for (act, one, other, lost) in acts {
+            match act {
+                0 => cloud.accept(one, &lost),
+                1 => (0..2).for_each(|_| cloud.arrive(one, other)),
+                _ => cloud.connect(one),
+            }
+        }
+        // One more event of each node arrives, behind which a loss shows.
+        for node in 0..3 {
+            cloud.accept(node, &[false]);
+        }
+        for at in 0..3 {
+            for from in 0..3 {
+                while !cloud.nodes[at].incoming[from].is_empty() {
+                    cloud.arrive(at, from);
+                }
+            }
+        }
+        let mut received = cloud.received.clone();
+        received.sort_unstable();
+        let count = received.len();
+        received.dedup();
+        prop_assert_eq!(received.len(), count, "at most once");
+        let missing: Vec<u64> = cloud.accepted.iter().copied().filter(|event| !received.contains(event)).collect();
+        prop_assert!(missing.iter().all(|event| *event <= cloud.lost_ns), "{:?} are missing, reported at {}", missing, cloud.lost_ns);
     }
 }

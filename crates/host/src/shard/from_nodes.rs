@@ -1,6 +1,6 @@
 //! Events of the other nodes that serve this cloud: they go to who listens here live, and, if a stream has brought them, into the event log.
 
-use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use bodkin_arrowhead::{error::ArrowheadError, publication};
 use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Sequence, TopicId, Wanted};
@@ -12,7 +12,7 @@ use crate::{
     listening::Listening,
     node_events::{Crossing, FromNode, NodeEvent, NodeLoss},
     replay,
-    resume_token::{LogPlace, ResumeToken},
+    resume_token::{LogPlace, ResumeToken, UnkeptEvents},
     seldom::Seldom,
 };
 
@@ -40,41 +40,15 @@ impl OtherNodes {
         Self { is_to_cross: false, token, unkept: UnkeptEvents::default(), refusals: Seldom::default(), unwritten: Vec::new() }
     }
 
+    /// Returns how many events of other nodes are in no log here and may be among those that a listener lacks.
+    pub fn lacks(&self, listening: &Listening) -> u64 {
+        self.unkept.events_after(listening.event_type.as_str(), listening.resume.as_ref())
+    }
+
     /// Returns the token of the current event for a listener that received more at another node than this node says.
     pub fn token_for(&self, listening: &Listening) -> Option<ResumeToken> {
         let (brought, own) = listening.resume.as_ref().zip(self.token.as_ref())?;
         (!brought.is_within(own)).then(|| brought.joined(own))
-    }
-}
-
-/// Event types and nodes whose newest event is noted; beyond, events of one more are not noted and their loss is not reported.
-const UNKEPT_MAX: usize = 65_536;
-
-/// The newest event of each event type and node that came at most once and is in no log here.
-///
-/// A listener that was away cannot get these events, so it is told that it has lost some.
-#[derive(Debug, Default)]
-pub(super) struct UnkeptEvents(BTreeMap<Box<str>, BTreeMap<u64, (LogPlace, u64)>>, usize);
-
-impl UnkeptEvents {
-    /// Notes an event of a node.
-    fn note(&mut self, event_type: &str, node: u64, place: LogPlace) {
-        let Self(types, noted) = self;
-        if let Some((newest, events)) = types.get_mut(event_type).and_then(|nodes| nodes.get_mut(&node)) {
-            (*newest, *events) = (place, *events + 1);
-        } else if *noted < UNKEPT_MAX {
-            *noted += 1;
-            types.entry(event_type.into()).or_default().insert(node, (place, 1));
-        }
-    }
-
-    /// Returns how many events came of the nodes of which a listener lacks the newest one: 0 if it lacks none.
-    pub fn events_after(&self, listening: &Listening) -> u64 {
-        let lacks = |(node, (newest, _)): &(&u64, &(LogPlace, u64))| {
-            listening.resume.as_ref().is_none_or(|brought| !brought.covers_place(**node, *newest))
-        };
-        let nodes = self.0.get(listening.event_type.as_str());
-        nodes.into_iter().flatten().filter(lacks).map(|(_, (_, events))| events).sum()
     }
 }
 

@@ -43,7 +43,7 @@ impl Shard {
         let connection = &mut self.connections[slot];
         let key = ConnectionKey { slot, serial: connection.serial };
         self.context.runtime.spawn(replay::replay(key, listening.clone(), (since, self.nodes.token.clone()), credits, context));
-        let unkept_before = self.nodes.unkept.events_after(&listening);
+        let unkept_before = self.nodes.lacks(&listening);
         let mut replay = Replay { listening, credit, is_asked: false, unkept_before };
         replay.ask();
         connection.begin_replay(replay);
@@ -88,7 +88,7 @@ impl Shard {
         let replay = connection.replay.take().expect("a replay is under way");
         let listening = replay.listening;
         // They came while the log was replayed, to those who were live.
-        if self.nodes.unkept.events_after(&listening) > replay.unkept_before {
+        if self.nodes.lacks(&listening) > replay.unkept_before {
             connection.out().extend_from_slice(replay::LOST);
         }
         let snapshot = self.context.store.snapshot();

@@ -65,7 +65,7 @@ impl Shard {
         match (since, self.context.replay.clone()) {
             (Some(since), Some(context)) => {
                 self.write_stream_head(slot);
-                listening.has_lost = listening.resume.is_some() && self.nodes.unkept.events_after(&listening) > 0;
+                listening.has_lost = listening.resume.is_some() && self.nodes.lacks(&listening) > 0;
                 self.begin_replay(slot, listening, since, context);
             }
             (since, _) => {
