@@ -90,6 +90,7 @@ fn second_standby_is_refused() {
         logs(node, begun, REPORTED, 1);
     }
     assert_shown(primary.address(System::Monitor), "BodkinPairDuplicate");
+    assert_shown(second.address(System::Monitor), "BodkinPairRejected");
     logs(&second, begun, REJECTED, 1);
     logs(&witness, begun, REFUSED, 1);
 }

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use super::nodes::{Node, Pair, Relay};
 use crate::support::arrowhead::system;
 use crate::support::cloud::System;
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 
 /// Returns the text that `bodkin status` shows of a node that does not lead.
@@ -48,6 +49,7 @@ fn standby_without_primary_reports_no_leader() {
     let _witness = pair.witness();
     let backup = pair.backup();
     reports(&backup, &["the first candidate (--role primary) is not reached (start it"]);
+    assert_shown(backup.address(System::Monitor), "BodkinNobodyLeads");
     let mut primary = pair.primary();
     primary.served();
     primary.protected(true);
