@@ -97,18 +97,26 @@ pub struct DirectoryIdentity {
 impl DirectoryIdentity {
     /// Begins a new incarnation of a directory, which the caller has locked; one without an identity gets a lineage.
     ///
-    /// Blocks until the incarnation is on the disk.
+    /// Blocks until the incarnation is on the disk. A disk that does not take it, as a full one, leaves the last incarnation in
+    /// force: its process has ended, because the directory is locked.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or written, or holds no identity.
+    /// Returns an error if the file cannot be read, holds no identity, or cannot be made.
     pub fn begin(directory: &Path) -> io::Result<Self> {
         let path = directory.join(FILE);
-        let identity = match read(&path)? {
-            Some(before) => before.next(Incarnation(draw()?)),
-            None => Self { lineage: Lineage(draw()?), incarnation: Incarnation(draw()?), earlier: Vec::new() },
+        let Some(before) = read(&path)? else {
+            let new = Self { lineage: Lineage(draw()?), incarnation: Incarnation(draw()?), earlier: Vec::new() };
+            replace(&path, &new.text())?;
+            return Ok(new);
         };
-        replace(&path, &identity.text())?;
-        Ok(identity)
+        let begun = before.clone().next(Incarnation(draw()?));
+        match replace(&path, &begun.text()) {
+            Ok(()) => Ok(begun),
+            Err(error) => {
+                tracing::warn!(%error, file = %path.display(), incarnation = %before.incarnation, "no new incarnation is noted: the last one stays in force");
+                Ok(before)
+            }
+        }
     }
 
     fn next(self, incarnation: Incarnation) -> Self {
@@ -284,10 +292,10 @@ fn database_of(path: &Path) -> Result<Option<DatabaseId>, IdentityError> {
     }
 }
 
-/// Notes beside each part of a directory that it belongs to this database.
+/// Notes beside each part of a directory that it belongs to this database. A disk that does not take the note is tried again at the next start.
 ///
 /// # Errors
-/// Returns an error if a part belongs to another one; then nothing is noted.
+/// Returns an error if a part belongs to another database; then nothing is noted.
 pub fn bind_parts(directory: &Path, database: &DatabaseId) -> Result<(), IdentityError> {
     let mut unbound = Vec::new();
     for (name, part) in PARTS {
@@ -302,7 +310,12 @@ pub fn bind_parts(directory: &Path, database: &DatabaseId) -> Result<(), Identit
             None => {}
         }
     }
-    unbound.into_iter().try_for_each(|path| replace(&path, &format!("{database}\n")).map_err(in_file(&path)))
+    for path in unbound {
+        if let Err(error) = replace(&path, &format!("{database}\n")) {
+            tracing::warn!(%error, file = %path.display(), "the database that a part of the data directory belongs to is not noted");
+        }
+    }
+    Ok(())
 }
 
 /// Moves the events of a directory aside, which the caller has locked, and has the other parts belong to whichever database comes next.
@@ -364,6 +377,17 @@ mod tests {
         assert_eq!(DirectoryIdentity::parse(&last.text()), Some(last.clone()));
         assert!(last.text().len() as u64 <= FILE_BYTES_MAX);
         assert!(!last.descends_from(Incarnation(5)) && last.descends_from(Incarnation(6)));
+    }
+
+    #[test]
+    fn full_disk_leaves_last_incarnation_in_force() {
+        let place = tempfile::tempdir().unwrap();
+        let first = DirectoryIdentity::begin(place.path()).unwrap();
+        // The system's device for a disk that is always full.
+        std::os::unix::fs::symlink("/dev/full", place.path().join("identity.next")).unwrap();
+        assert_eq!(DirectoryIdentity::begin(place.path()).unwrap(), first);
+        fs::remove_file(place.path().join("identity.next")).unwrap();
+        assert!(DirectoryIdentity::begin(place.path()).unwrap().descends_from(first.incarnation));
     }
 
     #[test]
