@@ -215,6 +215,7 @@ export interface IssuedCertificate {
     issuedAt: string;
     revokedAt: string | null;
     node?: string;
+    warning?: string;
 }
 
 export interface NeighbourCloud {

@@ -209,6 +209,9 @@ impl Monitor {
             "/readyz" if self.pair.as_ref().is_some_and(|pair| pair.leadership().troubles().has(Trouble::Record)) => {
                 Answer::text(503, "the pair's record cannot be written\n")
             }
+            "/readyz" if self.pair.as_ref().is_some_and(|pair| pair.leadership().is_excluded()) => {
+                Answer::text(503, "this node's certificate is revoked, and it takes no part in the pair\n")
+            }
             "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
             "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
             "/readyz" => self.readiness(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bodkin_arrowhead::{common_name::SystemCommonName, utc::UtcTime};
-use bodkin_store::{onboarding::Spent, shared::NotBrought};
+use bodkin_store::{certificate_line::NotBrought, onboarding::Spent};
 use bodkin_trust::{
     Certificate, DirectoryError, Fingerprint, Profile, TrustDirectory, directory::LEAF_LIFETIME, ledger::Ledger, request::SigningRequest,
 };
@@ -72,7 +72,7 @@ pub enum RevokeError {
     #[error("this node knows of no such certificate, and cannot ask the others: {0}")]
     NotKnown(AccountError),
     /// The other nodes could not be told.
-    #[error("it is revoked at this node, and at the others as soon as the database is reached: {0}")]
+    #[error("it is revoked at this node, and at the others as soon as they receive the change: {0}")]
     Elsewhere(AccountError),
 }
 

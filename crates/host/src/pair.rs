@@ -36,6 +36,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use bodkin_arrowhead::pinned::PAIR_NODES;
 use bodkin_broker::{
     Epoch, Instant, Node,
     member::{MemberConfigError, Mode},
@@ -49,9 +50,9 @@ pub use self::{
     handle::PairHandle,
     identity::topics_digest,
     keeper::Ticket,
-    leadership::Leadership,
+    leadership::{Leadership, OFFERED_BYTES_MAX},
     link::Fault,
-    links::PROTOCOL,
+    links::{PROTOCOL, PROTOCOL_MIN},
     news::{News, Preparation, Promoted, RequiredSubscriber},
     node::{HandOverError, HandedOver},
     record::RecordError,
@@ -201,6 +202,10 @@ enum Message {
     HandOver(oneshot::Sender<Result<HandedOver, HandOverError>>),
     /// The shard has answered everything that waited, and the Backup has it.
     Drained,
+    /// Certificates of the nodes may not count any more.
+    TrustChanged,
+    /// Lines of this standby's certificate ledger, for the leader.
+    Lines(Vec<u8>),
     /// The process is to end: whoever serves is to stop, and is answered meanwhile.
     End,
     /// Nothing is served any more.
@@ -231,10 +236,11 @@ pub struct PairNode {
 impl PairNode {
     /// Starts the node; it votes, follows or leads from now on.
     pub fn start(config: PairConfig) -> Result<Self, PairError> {
-        let trust = config.security.clone().map(|security| SharedTrust::open(config.node, security)).transpose()?;
-        let (poll, lease) = (Poll::new()?, config.lease);
-        let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
         let leadership = Arc::new(Leadership::default());
+        let (poll, lease, name) = (Poll::new()?, config.lease, PAIR_NODES[config.node as usize]);
+        let inbox = Arc::new(Inbox::new(mio::Waker::new(poll.registry(), WAKER)?));
+        let open = |security| SharedTrust::open(config.node, security, leadership.clone(), inbox.clone());
+        let trust = config.security.clone().map(open).transpose()?;
         let (duty, duties) = mpsc::unbounded_channel();
         let keeper =
             config.node.partner().map(|_| Keeper::start(inbox.clone(), leadership.clone(), config.realtime.clone())).transpose()?;
@@ -242,7 +248,7 @@ impl PairNode {
         let thread = PairThread::new(config, trust.clone(), keeper, poll, inbox.clone(), leadership.clone(), duty)?;
         let address = thread.address();
         let thread = std::thread::Builder::new().name("pair".into()).spawn(|| thread.run())?;
-        Ok(Self { handle: PairHandle { inbox, leadership, keeper: keeper_inbox, trust, lease }, duties, thread, address })
+        Ok(Self { handle: PairHandle { inbox, leadership, keeper: keeper_inbox, trust, lease, name }, duties, thread, address })
     }
 
     /// For the local cloud.

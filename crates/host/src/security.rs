@@ -12,6 +12,7 @@ mod tunnel;
 mod turns;
 
 use std::{
+    collections::BTreeSet,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -193,16 +194,16 @@ pub struct Security {
     current: ArcSwap<Trust>,
     /// Told behind every change.
     changes: watch::Sender<()>,
-    /// Held while files are read.
-    reading: Mutex<()>,
+    /// Serial numbers that other nodes of the cloud have revoked, whether the files here say so or not. Held while files are read.
+    revoked: Mutex<BTreeSet<String>>,
 }
 
 impl Security {
     /// Reads the certificates and keys, and makes those that are missing. Takes seconds where there are none.
     pub fn open(config: SecurityConfig) -> Result<Arc<Self>, SecurityError> {
-        let trust = Trust::read(&config)?;
+        let trust = Trust::read(&config, &BTreeSet::new())?;
         config.try_authority(trust.renewal_due)?;
-        Ok(Arc::new(Self { config, current: ArcSwap::from_pointee(trust), changes: watch::Sender::new(()), reading: Mutex::new(()) }))
+        Ok(Arc::new(Self { config, current: ArcSwap::from_pointee(trust), changes: watch::Sender::new(()), revoked: Mutex::default() }))
     }
 
     /// What counts now.
@@ -217,8 +218,8 @@ impl Security {
 
     /// Reads the files again. If they are wrong everything stays as it is.
     pub fn reload(&self) -> Result<(), SecurityError> {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let (trust, running) = (Trust::read(&self.config)?, self.trust());
+        let revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (trust, running) = (Trust::read(&self.config, &revoked)?, self.trust());
         if trust.cloud != running.cloud {
             return Err(SecurityError::OtherCloud { found: trust.cloud, running: running.cloud.clone() });
         }
@@ -228,6 +229,22 @@ impl Security {
         self.current.store(Arc::new(trust.succeed(&running)));
         self.changes.send_replace(());
         Ok(())
+    }
+
+    /// Refuses these certificates of the cloud's authority from now on, and closes their connections. Reads no file, so a directory that is read-only or
+    /// full delays no revocation.
+    ///
+    /// Returns false if all of them were revoked before.
+    pub fn revoke(&self, serials: BTreeSet<String>) -> bool {
+        let mut revoked = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (running, trust) = (self.trust(), self.trust().revoking(&serials));
+        let is_new = trust.check.revocations.len() > running.check.revocations.len();
+        if is_new {
+            self.current.store(Arc::new(trust));
+            self.changes.send_replace(());
+        }
+        revoked.extend(serials);
+        is_new
     }
 
     /// Who has shown what at the end of a handshake that was begun with `verified_by`. A resumed session shows what it showed at its

@@ -83,6 +83,8 @@ pub struct Server {
     node_events: Option<BetweenNodes>,
     /// Looks for new certificates and keys, in secure mode, whether this node of a pair leads or not.
     trust_watch: Option<Task<()>>,
+    /// Exchanges ledger lines with the other node of the pair, whether this one leads or not.
+    account_watch: Option<Task<()>>,
     /// Tells the audit log of repeated denials.
     denials_told: Task<()>,
     /// What it needs to lead, and what runs since it does.
@@ -112,6 +114,9 @@ impl Server {
             listeners.iter().map(|group| group[0].local_addr().expect("a bound listener has an address")).collect();
         let security = open::security(config).await?;
         let account = open::account(config, store)?;
+        if let (Some(pair), Some(_)) = (&config.pair, &account) {
+            pair.leadership().begin_lines();
+        }
         let trust = security.as_ref().map(|security| security.trust());
         let (endpoint, zmtp_ipc) = bind::zmtp(config, trust.as_deref())?;
         let zmtp = endpoint.listeners.first().map(|listener| listener.local_addr().expect("a bound listener has an address"));
@@ -131,6 +136,8 @@ impl Server {
         let leading = if config.pair.is_none() { Some(lead.begin().await?) } else { None };
         let Parts { addresses, security, inbox, audit, topics, .. } = &lead.parts;
         let trust_watch = security.clone().map(|security| tokio::spawn(security.watch(audit.clone())));
+        let account = config.pair.as_ref().and(lead.parts.account.clone()).zip(security.clone());
+        let account_watch = account.map(|(account, security)| tokio::spawn(account.follow(security, audit.clone())));
         let denials_told = tokio::spawn(audit.clone().tell_repeats());
         let answerer = tokio::spawn(answer_shard(asked, control.clone(), inbox.clone()));
         let stopping = Arc::<Stopping>::default();
@@ -161,6 +168,7 @@ impl Server {
             answerer,
             node_events,
             trust_watch,
+            account_watch,
             denials_told,
             leading,
             log_book: config.log_book.clone(),
@@ -219,7 +227,7 @@ impl Server {
     pub async fn stop(self) -> Opened {
         self.monitor.ready.store(false, Relaxed);
         tracing::info!("stopping: what is under way is answered");
-        self.trust_watch.iter().for_each(Task::abort);
+        self.trust_watch.iter().chain(&self.account_watch).for_each(Task::abort);
         self.leading.iter().for_each(Leading::stop_jobs);
         let deliveries = self.monitor.api.push.deliveries.clone();
         deliveries.end();

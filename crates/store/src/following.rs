@@ -51,6 +51,8 @@ pub enum Report {
         position: Position,
         /// The topics that they have declared or forgotten, in order.
         topics: Vec<TopicChange>,
+        /// True if the operations have added lines of certificate ledgers.
+        has_lines: bool,
     },
     /// It cannot go on; what comes is dropped until the next copy begins.
     Failed {
@@ -248,7 +250,8 @@ impl Follower {
         }
         let topics = self.replica.apply(operations.iter().map(|(followed, operation)| (*followed, operation.as_slice())))?;
         self.note_followed();
-        (self.report)(Report::Repeated { session: self.session, position, topics });
+        let has_lines = self.replica.has_new_lines()?;
+        (self.report)(Report::Repeated { session: self.session, position, topics, has_lines });
         Ok(())
     }
 }

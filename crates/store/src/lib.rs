@@ -9,6 +9,7 @@
 mod accepted_event;
 pub mod audit;
 mod authorization;
+pub mod certificate_line;
 mod cloud;
 mod database;
 pub mod delivery;

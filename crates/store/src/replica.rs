@@ -15,7 +15,7 @@ use rusqlite::{
 };
 
 use crate::{
-    OpenError, audit,
+    OpenError, audit, certificate_line,
     database::{Database, DatabaseError},
     followed::{self, Followed},
     load,
@@ -78,6 +78,8 @@ pub struct Replica {
     is_copy: bool,
     /// How far it has what its leader has committed, if it knows.
     followed: Option<Followed>,
+    /// The number of the newest line of certificate ledgers at the last look.
+    last_line: Option<i64>,
 }
 
 impl Replica {
@@ -88,7 +90,16 @@ impl Replica {
         let (connection, published) = open::load(&file)?;
         let followed = followed::prepare(&connection).and_then(|()| followed::read(&connection));
         let followed = followed.map_err(|error| OpenError::Database { file, error: error.to_string() })?;
-        Ok(Self { directory: directory.to_owned(), lock, connection, published, receiving: None, is_copy: false, followed })
+        Ok(Self {
+            directory: directory.to_owned(),
+            lock,
+            connection,
+            published,
+            receiving: None,
+            is_copy: false,
+            followed,
+            last_line: None,
+        })
     }
 
     /// How far the database has what its leader has committed, if it knows.
@@ -152,6 +163,12 @@ impl Replica {
         // The log is as long as the copy now, and would stay so.
         open::fold(&self.connection);
         Ok(fs::remove_file(file)?)
+    }
+
+    /// Returns true if the database has lines of certificate ledgers that it did not have at the last call.
+    pub fn has_new_lines(&mut self) -> Result<bool, ReplicaError> {
+        let last = certificate_line::last(Database::Sqlite(&self.connection))?;
+        Ok(std::mem::replace(&mut self.last_line, last) != last)
     }
 
     /// The declarations of all topics, in JSON.

@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use crate::{
-    accepted_event, audit, cloud, database::DatabaseError, delivery, flexible_store, graph, identity, leader, log, onboarding,
-    orchestrator_store, relay, reservation, topic,
+    accepted_event, audit, certificate_line, cloud, database::DatabaseError, delivery, flexible_store, graph, identity, leader, log,
+    onboarding, orchestrator_store, relay, reservation, topic,
 };
 
 /// Steps from an empty database to the present one; `user_version` counts those done.
@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     graph::PREVIOUS_MIGRATION,
     delivery::LOGS_MIGRATION,
     identity::MIGRATION,
+    certificate_line::MIGRATION,
 ];
 
 const SPINE: &str = "

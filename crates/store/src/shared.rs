@@ -1,7 +1,6 @@
 //! One cloud of several nodes: its state is in a PostgreSQL database that they share (`docs/design/shared-database.md`).
 
 mod audit_line;
-mod certificate_line;
 mod change;
 mod claim;
 mod follower;
@@ -32,7 +31,6 @@ use tokio::sync::{mpsc, watch};
 use self::change::{Commit, Shown};
 pub use self::{
     audit_line::{AUDIT_LINES_KEPT, AuditCopy, NodeChain, NodeEntries, NodeEntry, audit_at, audit_chains_at},
-    certificate_line::{CertificateLine, NewLine, NotBrought},
     look::{Look, look},
     migrate::{MigrateError, Migrated, migrate},
     node::{NodePlace, NodeRow, Nodes, SILENT_AFTER},

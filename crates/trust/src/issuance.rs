@@ -70,6 +70,22 @@ impl TrustDirectory {
         Ok(self.ensure(&order, now)?.identity)
     }
 
+    /// Returns the serial number of a system's certificate here if it is revoked and no newer one has replaced it.
+    ///
+    /// Without a certificate in the directory the newest one of the system's name in the ledger decides. So a node whose certificate was revoked does not obtain
+    /// another one because a file is missing.
+    pub fn find_revoked(&self, system: &SystemName, now: UtcTime) -> Result<Option<String>> {
+        let (certificate, _) = self.system_files(system);
+        if let Some(chain) = if_there(file::read_certificates(&certificate), &certificate)? {
+            let is_revoked = self.revocations(now)?.contains(&chain[0]);
+            return Ok(is_revoked.then(|| chain[0].serial_text()));
+        }
+        let name = SystemCommonName { system: system.clone(), cloud: self.cloud()? }.to_string();
+        let ledger = self.ledger()?;
+        let newest = ledger.issued().iter().rev().find(|issued| issued.name == name);
+        Ok(newest.filter(|issued| issued.revoked_at.is_some()).map(|issued| issued.serial.clone()))
+    }
+
     /// Fills an order.
     pub fn ensure(&self, order: &Order, now: UtcTime) -> Result<Delivery> {
         let key = match self.standing(now)?.look(order)? {
@@ -297,6 +313,22 @@ mod tests {
         let second = directory.ensure(&order(&directory, KeyChoice::Kept), now()).unwrap();
         assert!(second.is_new);
         assert_ne!(second.identity.key().pkcs8(), first.key().pkcs8());
+    }
+
+    #[test]
+    fn revoked_certificate_is_found_until_another_is_issued() {
+        let (_place, directory) = directory();
+        let system = SystemName::parse("sensor").unwrap();
+        assert_eq!(directory.find_revoked(&system, now()).unwrap(), None, "none was issued");
+        let serial = delivered(&directory).certificate().serial_text();
+        assert_eq!(directory.find_revoked(&system, now()).unwrap(), None);
+        directory.revoke(std::slice::from_ref(&serial), now()).unwrap();
+        assert_eq!(directory.find_revoked(&system, now()).unwrap(), Some(serial.clone()));
+        let (certificate, _) = directory.system_files(&system);
+        fs::remove_file(certificate).unwrap();
+        assert_eq!(directory.find_revoked(&system, now()).unwrap(), Some(serial), "the ledger knows");
+        directory.ensure(&order(&directory, KeyChoice::Kept), now()).unwrap();
+        assert_eq!(directory.find_revoked(&system, now()).unwrap(), None);
     }
 
     #[test]

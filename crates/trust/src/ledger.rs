@@ -17,7 +17,7 @@ use std::{
     path::Path,
 };
 
-use bodkin_arrowhead::utc::UtcTime;
+use bodkin_arrowhead::{pinned::PAIR_NODES, utc::UtcTime};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
@@ -166,6 +166,16 @@ pub struct Issued {
 }
 
 impl Issued {
+    /// Returns what an operator has to know who revokes it: the certificate of a node of a pair does not take the authority's key away from that node.
+    pub fn revocation_warning(&self) -> Option<String> {
+        let system = self.name.split('.').next().filter(|system| PAIR_NODES.contains(system))?;
+        Some(format!(
+            "{system} is a node of a reliable pair, and stays out until it is given another certificate. If its trust directory has cloud.key, whoever controls \
+             that node can issue any certificate of this cloud: remove cloud.key there. If the node is lost or not trusted, make another authority (bodkin cert \
+             init in a new directory) and issue all certificates again"
+        ))
+    }
+
     /// What becomes of it at a time, in a word.
     pub fn state(&self, now: UtcTime) -> &'static str {
         match (self.revoked_at, now > self.not_after) {
@@ -233,7 +243,7 @@ impl Ledger {
     /// What a revocation list has to name: what is revoked and would count otherwise.
     pub(crate) fn revoked(&self, now: UtcTime) -> Vec<Revoked> {
         let counts = self.issued.iter().filter(|issued| now <= issued.not_after);
-        counts.filter_map(|issued| Some(Revoked { serial: bytes(&issued.serial)?, since: issued.revoked_at? })).collect()
+        counts.filter_map(|issued| Revoked::parse(&issued.serial, issued.revoked_at?)).collect()
     }
 }
 
@@ -285,11 +295,6 @@ pub(crate) fn lines<T: for<'de> Deserialize<'de>>(content: &[u8]) -> Result<Vec<
     numbered.map(|(line, number)| serde_json::from_slice(line).map_err(|error| format!("line {number}: {error}"))).collect()
 }
 
-fn bytes(serial: &str) -> Option<Vec<u8>> {
-    let digits = |at: usize| u8::from_str_radix(serial.get(at..at + 2)?, 16).ok();
-    (0..serial.len()).step_by(2).map(digits).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -317,6 +322,17 @@ mod tests {
         }
         assert_eq!(ledger.revoked(now()), [Revoked { serial: one.certificate().serial().to_vec(), since: now().plus(DAY) }]);
         assert_eq!(ledger.revoked(now().plus(200 * DAY)), []);
+    }
+
+    #[test]
+    fn only_nodes_of_a_pair_carry_a_warning() {
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("issued.jsonl");
+        append(&path, &[Entry::issue(sensor().certificate(), now())]).unwrap();
+        let sensor = Ledger::read(&path).unwrap().issued()[0].clone();
+        assert_eq!(sensor.revocation_warning(), None);
+        let backup = Issued { name: sensor.name.replace("sensor", PAIR_NODES[1]), ..sensor };
+        assert!(backup.revocation_warning().unwrap().contains("remove cloud.key"));
     }
 
     #[test]

@@ -104,8 +104,8 @@ impl Revocations {
         Ok(revocations)
     }
 
-    /// What the ledger of an authority's own revokes, beside what its list names.
-    pub(crate) fn extend(&mut self, authority: &Certificate, revoked: Vec<Revoked>) {
+    /// Adds certificates of an authority that its list need not name yet.
+    pub fn extend(&mut self, authority: &Certificate, revoked: Vec<Revoked>) {
         self.0.extend(revoked.into_iter().map(|revoked| (authority.subject_encoded().to_vec(), revoked.serial)));
     }
 
@@ -136,6 +136,13 @@ pub struct Revoked {
 }
 
 impl Revoked {
+    /// Reads a serial number in hexadecimal digits; `None` if the text is not one.
+    pub fn parse(serial: &str, since: UtcTime) -> Option<Self> {
+        let digits = |at: usize| u8::from_str_radix(serial.get(at..at + 2)?, 16).ok();
+        let serial: Option<Vec<u8>> = (0..serial.len()).step_by(2).map(digits).collect();
+        Some(Self { serial: serial.filter(|serial| !serial.is_empty())?, since })
+    }
+
     /// The serial number as it is told and listed.
     pub fn serial_text(&self) -> String {
         hex(&self.serial)

@@ -31,6 +31,11 @@ pub struct LedgerLine {
 }
 
 impl LedgerLine {
+    /// Reads a line that another node sends; `None` if it cannot be true. The name of a node in it is ignored.
+    pub fn parse(text: &str) -> Option<Self> {
+        Entry::from_elsewhere(text, "").map(|entry| Self::of(&entry))
+    }
+
     pub(crate) fn of(entry: &Entry) -> Self {
         let entry = entry.clone().of_node(None);
         let text = serde_json::to_string(&entry).expect("entries are plain values");
@@ -224,6 +229,8 @@ mod tests {
         one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
         let text = one.own_lines_behind(0).unwrap().unwrap().lines.remove(0).text;
         let forged = text.replace("{\"action\"", "{\"node\":\"somebody\",\"action\"");
+        assert_eq!(LedgerLine::parse(&forged).map(|line| line.text), Some(text));
+        assert_eq!(LedgerLine::parse("{}"), None);
         two.take_lines([("one", forged.as_str())], now()).unwrap();
         assert_eq!(two.ledger().unwrap().issued()[0].node.as_deref(), Some("one"));
     }

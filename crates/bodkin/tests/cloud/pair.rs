@@ -2,6 +2,7 @@
 
 mod c_node;
 mod callbacks;
+mod certificates;
 mod clients;
 mod duplicates;
 mod durable;

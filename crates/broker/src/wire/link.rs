@@ -27,7 +27,7 @@ newtypes!(Position, StreamNumber, TopicId);
 
 frames! {
     /// The greeting and the replica channel.
-    pub enum Replication<'a>: "the replica link (1 to 6, 16 to 40, 44)" {
+    pub enum Replication<'a>: "the replica link (1 to 6, 16 to 42)" {
         /// The first frame of either side; its layout never changes.
         16 => Greeting {
             /// The newest protocol version that the sender speaks.
@@ -229,8 +229,13 @@ frames! {
             /// The address that the refused process connected from.
             address: &'a str,
         }
+        /// Lines of the standby's own certificate ledger that the leader's database lacks. Sent again until it has them. Protocol 5.
+        41 => LedgerLines {
+            /// One JSON object per line, to the frame's end.
+            lines: &'a [u8],
+        }
         /// Whether the sender's disk takes new data, from candidate to candidate, about once a second. Protocol 5.
-        44 => Disk {
+        42 => Disk {
             /// False if a test of the disk failed, as on a full disk.
             has_room: bool,
         }
@@ -246,6 +251,7 @@ impl Replication<'_> {
             Self::Logged { .. } => 3,
             Self::Graph { .. } => 3,
             Self::Duplicate { .. } => 4,
+            Self::LedgerLines { .. } => 5,
             Self::Disk { .. } => 5,
             // Part of the greeting, which comes before a protocol is agreed.
             Self::Identity { .. } | Self::Rejected { .. } => 1,

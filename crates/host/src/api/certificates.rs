@@ -27,6 +27,9 @@ struct CertificateView {
     state: &'static str,
     #[serde(flatten)]
     issued: Issued,
+    /// What the operator who has just revoked it has to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 impl CertificateView {
@@ -34,7 +37,7 @@ impl CertificateView {
     fn new(issued: &Issued, node: Option<&str>, now: UtcTime) -> Self {
         let mut issued = issued.clone();
         issued.node = issued.node.or_else(|| node.map(str::to_owned));
-        Self { state: issued.state(now), issued }
+        Self { state: issued.state(now), issued, warning: None }
     }
 }
 
@@ -103,7 +106,7 @@ async fn revoke(onboarding: Arc<Onboarding>, serial: String) -> Answer {
         Ok(revoked.ok_or(DirectoryError::Unknown(serial))?)
     });
     match revoked.await {
-        Some(Ok(view)) => Answer::json(200, &view),
+        Some(Ok(view)) => Answer::json(200, &CertificateView { warning: view.issued.revocation_warning(), ..view }),
         Some(Err(RevokeError::Directory(error @ DirectoryError::Unknown(_)))) => Answer::problem(404, &format!("{error}.")),
         Some(Err(error)) => Answer::problem(503, &format!("{error}.")),
         None => Answer::problem(503, "The local cloud is shutting down."),

@@ -59,6 +59,16 @@ pub(super) fn gauges(leadership: &Leadership) -> impl Iterator<Item = Number> {
             troubles.count(|trouble| *trouble == Trouble::Follow),
         ),
         (
+            "bodkin_pair_certificate_revoked",
+            "1 while this node takes no part in the pair, because its own certificate is revoked here or at another node.",
+            u64::from(leadership.is_excluded() || troubles.has(Trouble::RevokedThere)),
+        ),
+        (
+            "bodkin_pair_certificates_unshared",
+            "1 while certificates that were issued or revoked at this node are not known at the other one.",
+            troubles.count(|trouble| *trouble == Trouble::Certificates),
+        ),
+        (
             "bodkin_pair_without_leader",
             "1 while this node finds no leader of the pair, and cannot lead.",
             u64::from(leadership.has_no_leader()),

@@ -2,8 +2,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use bodkin_arrowhead::pinned::PAIR_NODES;
 use bodkin_broker::Epoch;
-use bodkin_store::{event_log::RecordName, following::Reporter};
+use bodkin_store::{
+    event_log::RecordName,
+    following::{Report, Reporter},
+};
 use tokio::sync::oneshot;
 
 use super::{
@@ -25,6 +29,8 @@ pub struct PairHandle {
     pub(super) trust: Option<SharedTrust>,
     /// How long the right to lead lasts.
     pub lease: Duration,
+    /// The system that this node is.
+    pub name: &'static str,
 }
 
 impl fmt::Debug for PairHandle {
@@ -38,7 +44,12 @@ impl PairHandle {
     #[cfg(test)]
     pub(crate) fn without_node(leadership: Arc<Leadership>, lease: Duration) -> Self {
         let waker = mio::Waker::new(mio::Poll::new().expect("a poll").registry(), super::node::WAKER).expect("a waker");
-        Self { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease }
+        Self { inbox: Arc::new(Inbox::new(waker)), leadership, keeper: None, trust: None, lease, name: PAIR_NODES[0] }
+    }
+
+    /// The system that the other candidate is.
+    pub(crate) fn partner_name(&self) -> &'static str {
+        if self.name == PAIR_NODES[0] { PAIR_NODES[1] } else { PAIR_NODES[0] }
     }
 
     /// Whether this node leads.
@@ -48,8 +59,15 @@ impl PairHandle {
 
     /// Who tells the keeper what became of the leader's changes.
     pub(crate) fn reporter(&self) -> Reporter {
-        let keeper = self.keeper.clone().expect("a candidate has a keeper");
-        Box::new(move |report| keeper.post(KeeperMessage::Report(report)))
+        let (keeper, leadership) = (self.keeper.clone().expect("a candidate has a keeper"), self.leadership.clone());
+        Box::new(move |report| {
+            match &report {
+                Report::Copied { .. } => leadership.lines_repeated(true),
+                Report::Repeated { has_lines: true, .. } => leadership.lines_repeated(false),
+                Report::Repeated { .. } | Report::Failed { .. } => {}
+            }
+            keeper.post(KeeperMessage::Report(report));
+        })
     }
 
     /// A local cloud runs, and follows until this node leads.
@@ -113,6 +131,18 @@ impl PairHandle {
     /// The shard has answered everything that waited, and the Backup has it.
     pub(crate) fn drained(&self) {
         self.inbox.post(Message::Drained);
+    }
+
+    /// Excludes this node if its own certificate is among those that were revoked.
+    pub(crate) fn note_revoked<'s>(&self, serials: impl Iterator<Item = &'s str>) {
+        if let Some(trust) = &self.trust {
+            trust.note_revoked(serials);
+        }
+    }
+
+    /// Sends lines of this standby's certificate ledger to the leader. Those that do not arrive are to be sent again.
+    pub(crate) fn offer_lines(&self, lines: Vec<u8>) {
+        self.inbox.post(Message::Lines(lines));
     }
 
     /// The process is to end.

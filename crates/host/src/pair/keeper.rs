@@ -354,7 +354,7 @@ impl Work {
                 self.declare_all(topics);
                 self.copy = Copy::Saved;
             }
-            Report::Repeated { session, position, topics } if session == self.session => {
+            Report::Repeated { session, position, topics, .. } if session == self.session => {
                 topics.into_iter().for_each(|TopicChange { event_type, declaration }| self.declare(event_type, declaration));
                 self.saved.changed(position);
                 self.backup.saved(self.saved.through());

@@ -1,8 +1,12 @@
 //! Whether a node of the pair leads: written by its thread, read by every request and by the shard without a lock.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::SeqCst},
+};
 
 use bodkin_broker::{Epoch, Instant};
+use tokio::sync::watch;
 
 use super::{boot_time, troubles::Troubles};
 
@@ -12,6 +16,9 @@ const NO_WITNESS: u8 = 0;
 const AWAY: u8 = 1;
 /// It is.
 const CONNECTED: u8 = 2;
+
+/// Maximum size of the standby's ledger lines that wait. The standby sends further ones again.
+pub const OFFERED_BYTES_MAX: usize = 64 * 1024;
 
 /// Whether this node leads, for everybody who has to ask.
 #[derive(Debug)]
@@ -35,13 +42,32 @@ pub struct Leadership {
     clock_difference_ns: AtomicU64,
     /// When this node last granted the other candidate a lease; 0: not since its start.
     granted_ns: AtomicU64,
+    /// This node takes no part in the pair: its certificate is revoked.
+    is_excluded: AtomicBool,
+    lines: CertificateLines,
     troubles: Troubles,
+}
+
+/// Lines of certificate ledgers that this node repeats from its leader, and those that are in force here.
+#[derive(Debug, Default)]
+struct CertificateLines {
+    /// Whether a local cloud with an authority takes them. Without one they are of no use.
+    is_taken: AtomicBool,
+    /// Counts the changes of the database that brought lines.
+    repeated: AtomicU64,
+    /// The value of `repeated` up to which they are in force.
+    in_force: AtomicU64,
+    /// Counts the copies of the leader's database that were received.
+    copies: AtomicU64,
+    /// Lines of the standby's own ledger, each with a line end: at most [`OFFERED_BYTES_MAX`] until they are taken.
+    offered: Mutex<Vec<u8>>,
+    news: watch::Sender<()>,
 }
 
 impl Default for Leadership {
     fn default() -> Self {
         let [until_ns, epoch, taken_over, unreached, granted_ns] = [0; 5].map(AtomicU64::new);
-        let [is_protected, is_held, finds_no_leader, refuses_changes] = [false; 4].map(AtomicBool::new);
+        let [is_protected, is_held, finds_no_leader, refuses_changes, is_excluded] = [false; 5].map(AtomicBool::new);
         let clock_difference_ns = AtomicU64::new(u64::MAX);
         let witness = AtomicU8::new(NO_WITNESS);
         let troubles = Troubles::default();
@@ -57,6 +83,8 @@ impl Default for Leadership {
             finds_no_leader,
             refuses_changes,
             clock_difference_ns,
+            is_excluded,
+            lines: CertificateLines::default(),
             troubles,
         }
     }
@@ -66,7 +94,8 @@ impl Leadership {
     /// Returns true if this node may accept, dispatch, and acknowledge at this instant: it holds the lease, and its shard and database have what the
     /// leader before it has answered.
     pub fn leads(&self) -> bool {
-        boot_time().nanos() < self.until_ns.load(SeqCst) && self.taken_over.load(SeqCst) == self.epoch.load(SeqCst)
+        let is_leader = boot_time().nanos() < self.until_ns.load(SeqCst) && self.taken_over.load(SeqCst) == self.epoch.load(SeqCst);
+        is_leader && !self.is_excluded.load(SeqCst)
     }
 
     /// Returns true if this node may act at this instant: it leads its pair, or is a cloud by itself, which has no leadership.
@@ -79,9 +108,70 @@ impl Leadership {
         self.taken_over.store(epoch.0, SeqCst);
     }
 
-    /// Whether it takes new requests: it leads, and is not about to hand that over.
+    /// Returns true if it takes new requests: it leads, is not about to hand that over, and refuses each certificate that was revoked at the leader before it.
     pub fn takes_requests(&self) -> bool {
-        self.leads() && !self.is_held.load(SeqCst)
+        self.leads() && !self.is_held.load(SeqCst) && self.has_lines_in_force()
+    }
+
+    fn has_lines_in_force(&self) -> bool {
+        let CertificateLines { is_taken, repeated, in_force, .. } = &self.lines;
+        !is_taken.load(SeqCst) || in_force.load(SeqCst) == repeated.load(SeqCst)
+    }
+
+    /// Records that the database has lines of certificate ledgers that are not in force here yet. Called before the leader receives the acknowledgement.
+    pub(super) fn lines_repeated(&self, is_copy: bool) {
+        self.lines.copies.fetch_add(u64::from(is_copy), SeqCst);
+        self.lines.repeated.fetch_add(1, SeqCst);
+        self.lines.news.send_replace(());
+    }
+
+    /// Begins to wait for lines: requests are refused until those in the database are in force.
+    pub(crate) fn begin_lines(&self) {
+        self.lines_repeated(true);
+        self.lines.is_taken.store(true, SeqCst);
+    }
+
+    /// Returns the notifications of new lines.
+    pub(crate) fn line_news(&self) -> watch::Receiver<()> {
+        let mut news = self.lines.news.subscribe();
+        news.mark_changed();
+        news
+    }
+
+    /// Counts the changes that brought lines, and the copies among them. To be read before the lines are.
+    pub(crate) fn lines(&self) -> (u64, u64) {
+        // The copies last: one that comes in between is seen too early, which resets a cursor once more.
+        (self.lines.repeated.load(SeqCst), self.lines.copies.load(SeqCst))
+    }
+
+    /// Records that the lines up to this count of changes are in force.
+    pub(crate) fn lines_in_force(&self, repeated: u64) {
+        self.lines.in_force.store(repeated, SeqCst);
+    }
+
+    /// Keeps lines of the standby's ledger until [`Self::take_offered`]. Without a local cloud that takes lines, and without space, they are dropped.
+    pub(super) fn lines_offered(&self, lines: &[u8]) {
+        let mut offered = self.lines.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.lines.is_taken.load(SeqCst) && offered.len() + lines.len() <= OFFERED_BYTES_MAX {
+            offered.extend_from_slice(lines);
+            drop(offered);
+            self.lines.news.send_replace(());
+        }
+    }
+
+    /// Returns the lines of the standby's ledger that were received since the last call.
+    pub(crate) fn take_offered(&self) -> Vec<u8> {
+        std::mem::take(&mut self.lines.offered.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has this node take no part in the pair, or take part again.
+    pub(super) fn exclude(&self, is_excluded: bool) {
+        self.is_excluded.store(is_excluded, SeqCst);
+    }
+
+    /// Returns true if this node takes no part in the pair, because its certificate is revoked.
+    pub fn is_excluded(&self) -> bool {
+        self.is_excluded.load(SeqCst)
     }
 
     /// Nothing new is to be taken by requests, or it is again.
@@ -97,8 +187,8 @@ impl Leadership {
     /// The epoch, and until when it leads in it.
     pub(crate) fn read(&self) -> (Epoch, Instant) {
         // In the order opposite to `lead`, so that no epoch is taken together with the end of one behind it.
-        let until = Instant::from_nanos(self.until_ns.load(SeqCst));
-        (self.epoch(), until)
+        let until_ns = if self.is_excluded() { 0 } else { self.until_ns.load(SeqCst) };
+        (self.epoch(), Instant::from_nanos(until_ns))
     }
 
     /// Whether the Backup has everything that was answered, and will.
@@ -182,5 +272,57 @@ impl Leadership {
         self.until_ns.store(0, SeqCst);
         self.protect(false);
         self.note_refusing(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leader() -> Leadership {
+        let leadership = Leadership::default();
+        leadership.lead(Epoch(1), Instant::from_nanos(u64::MAX));
+        leadership.takeover_completed(Epoch(1));
+        leadership
+    }
+
+    #[test]
+    fn repeated_lines_hold_requests_until_in_force() {
+        let leadership = leader();
+        leadership.lines_repeated(false);
+        assert!(leadership.takes_requests(), "a local cloud without an authority takes no lines");
+        leadership.begin_lines();
+        assert!(leadership.leads() && !leadership.takes_requests());
+        let (repeated, copies) = leadership.lines();
+        // More lines are repeated while these are taken in.
+        leadership.lines_repeated(true);
+        leadership.lines_in_force(repeated);
+        assert!(!leadership.takes_requests());
+        let (repeated, more) = leadership.lines();
+        assert_eq!(more, copies + 1);
+        leadership.lines_in_force(repeated);
+        assert!(leadership.takes_requests());
+    }
+
+    #[test]
+    fn excluded_node_leads_at_no_instant() {
+        let leadership = leader();
+        leadership.exclude(true);
+        leadership.lead(Epoch(1), Instant::from_nanos(u64::MAX));
+        assert!(!leadership.leads() && !leadership.takes_requests());
+        assert_eq!(leadership.read().1, Instant::default());
+        leadership.exclude(false);
+        assert!(leadership.leads());
+    }
+
+    #[test]
+    fn offered_lines_are_bounded_and_taken_once() {
+        let leadership = Leadership::default();
+        leadership.lines_offered(b"early\n");
+        leadership.begin_lines();
+        leadership.lines_offered(b"one\n");
+        leadership.lines_offered(&vec![b'x'; OFFERED_BYTES_MAX]);
+        assert_eq!(leadership.take_offered(), b"one\n");
+        assert_eq!(leadership.take_offered(), b"");
     }
 }

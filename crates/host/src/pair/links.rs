@@ -46,6 +46,10 @@ pub const LOGGED_SINCE: u16 = 3;
 pub const GRAPHS_SINCE: u16 = 3;
 /// The protocol in which the candidates report to each other whether their disks take new data.
 pub const DISK_SINCE: u16 = 5;
+/// The protocol in which a node says behind its greeting what the nodes of a pair have alike.
+pub const IDENTITY_SINCE: u16 = 4;
+/// The protocol in which a standby sends lines of its certificate ledger to the leader.
+pub const LINES_SINCE: u16 = 5;
 /// Pause between two attempts to connect.
 pub const REDIAL: Duration = Duration::from_millis(50);
 /// A connection is dead when nothing has come for so many leases, and for [`SILENCE_MIN`].
@@ -143,10 +147,11 @@ impl Links {
             return self.add(Link::plain(socket, dialled, now), introduction);
         };
         let session = match dialled {
+            _ if self.own.trust.as_ref().is_some_and(SharedTrust::is_excluded) => None,
             Some((node, _)) => trust.dial(self.address_of(node).ip()),
             None => trust.accept(),
         };
-        match session {
+        match session? {
             Ok(session) => self.add(Link::tls(socket, session, dialled, now), introduction),
             Err(error) => {
                 tracing::error!(%error, "a TLS session with another node of the pair could not be begun");
@@ -161,8 +166,9 @@ impl Links {
 
     /// Closes the connections of those whose certificates do not count any more; gives the nodes that were lost.
     pub fn refuse_again(&mut self, now: Instant) -> Vec<Node> {
-        let Some(trust) = self.own.trust.as_ref().map(SharedTrust::load) else { return Vec::new() };
-        let refused = |(slot, link): (usize, &Link)| Some((slot, trust.check_again(link.proof.as_ref()?).err()?));
+        let Some(shared) = &self.own.trust else { return Vec::new() };
+        let trust = shared.load();
+        let refused = |(slot, link): (usize, &Link)| Some((slot, shared.check_again(&trust, link.proof.as_ref()?).err()?));
         let refused: Vec<_> = self.links.iter().filter_map(refused).collect();
         let close = |(slot, error)| {
             tracing::warn!(%error, peer = ?self.peer(slot), "an open connection of the pair was closed");
@@ -181,9 +187,10 @@ impl Links {
         };
         let dead: Vec<usize> = self.links.iter_mut().filter_map(|(slot, link)| is_dead(link).then_some(slot)).collect();
         let lost = dead.into_iter().filter_map(|slot| self.close(slot, now)).collect();
+        let is_excluded = self.own.trust.as_ref().is_some_and(SharedTrust::is_excluded);
         for index in 0..self.dials.len() {
             let (node, address, at) = self.dials[index];
-            if now < at || self.is_dialling(node, Purpose::Ballots) {
+            if is_excluded || now < at || self.is_dialling(node, Purpose::Ballots) {
                 continue;
             }
             self.dials[index].2 = now.plus(REDIAL);
@@ -232,7 +239,7 @@ impl Links {
         let greeting = Replication::Greeting { epoch, protocol: *protocol, protocol_min, node: *node, role, incarnation: *incarnation };
         let Some(link) = self.links.get_mut(slot) else { return };
         link.push(LinkFrame::Replication(greeting));
-        if *protocol >= PROTOCOL {
+        if *protocol >= IDENTITY_SINCE {
             link.push(LinkFrame::Replication(terms.frame(epoch, pair)));
         }
         self.dirty.push(slot);
@@ -411,6 +418,7 @@ impl Links {
         let link = &mut self.links[slot];
         match error.downcast::<Refusal>() {
             Ok(refusal) => {
+                self.own.trust.iter().for_each(|trust| trust.report_refusal(&refusal, &address));
                 let (certificate, reason) = (refusal.name().unwrap_or("none"), refusal.to_string());
                 if let Some(times) = self.refused.due(&format!("{} {}", host(&address), refusal.kind())) {
                     tracing::warn!(address, certificate, reason, times, "a connection of the pair was refused in TLS");

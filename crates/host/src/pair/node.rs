@@ -255,12 +255,7 @@ impl PairThread {
     fn beat(&mut self, now: Instant) {
         // A node that cannot write its record sends the same progress again: a witness has no status and no metrics of its own.
         self.beats += u64::from(!self.leadership.troubles().has(Trouble::Record));
-        for node in self.links.refuse_again(now) {
-            if Some(node) == self.partner() {
-                self.tell_keeper(KeeperMessage::LeaderRefused);
-            }
-            self.lost(node);
-        }
+        self.refuse_again(now);
         self.ask_clock();
         self.watch_disks(now);
         self.watch_leader(now);
@@ -429,6 +424,8 @@ impl PairThread {
                 Message::ChannelEnded { serial } => self.channel_ended(serial),
                 Message::HandOver(told) => self.hand_over(told),
                 Message::Drained => self.drained(),
+                Message::TrustChanged => self.refuse_again(boot_time()),
+                Message::Lines(lines) => self.offer_lines(&lines),
                 Message::End => self.tell_duty(Duty::End),
                 Message::Stop => self.is_ending = true,
             }
@@ -496,6 +493,10 @@ impl PairThread {
             {
                 self.partner_clock.answered(sent_utc_ns, received_utc_ns, replied_utc_ns);
                 self.leadership.clock_differs(self.partner_clock.difference_ns());
+            }
+            (Some(from), LinkFrame::Replication(Replication::LedgerLines { lines, .. })) if Some(from) == self.partner() => {
+                self.step(Input::Heard(from));
+                self.leadership.lines_offered(lines);
             }
             (Some(_), LinkFrame::Replication(frame)) => {
                 return Err(Fault::new(MISPLACED, format_args!("{} does not belong on this connection", kind(&frame))));

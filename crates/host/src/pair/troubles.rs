@@ -32,6 +32,14 @@ pub enum Trouble {
     Follow,
     /// This broker finds no leader, and cannot lead.
     NoLeader,
+    /// This node's own certificate is revoked, so that it takes no part in the pair.
+    Revoked,
+    /// Another node refuses this node's certificate as revoked.
+    RevokedThere,
+    /// This node refuses the certificate of a node as revoked.
+    RevokedOther,
+    /// Certificates that were issued or revoked at this node are not known at the other one.
+    Certificates,
 }
 
 struct Entry {

@@ -8,6 +8,7 @@ use std::{
     net::IpAddr,
     path::PathBuf,
     sync::{Arc, mpsc},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -20,23 +21,33 @@ use bodkin_arrowhead::{
 use bodkin_broker::Node;
 use bodkin_trust::{
     Certificate,
-    tls::{self, LinkTls, PeerCheck, PeerError},
+    tls::{self, LinkTls, PeerCheck, PeerError, Refusal},
 };
 use rustls::{ClientConnection, Connection, ServerConnection};
 
-use super::PairError;
-use crate::security::{
-    NodeMaterial, SecurityConfig, SecurityError,
-    reload::{LOOK, RENEWAL_PAUSE, Stamp, stamps},
+use super::{Leadership, Message, PairError, Trouble};
+use crate::{
+    inbox::Inbox,
+    security::{
+        NodeMaterial, SecurityConfig, SecurityError,
+        reload::{LOOK, RENEWAL_PAUSE, Stamp, stamps},
+    },
 };
+
+/// For how long a refused connection is reported. Nodes connect again every 50 ms.
+const REPORTED: Duration = Duration::from_secs(10);
 
 /// What counts, as of one look at the files.
 #[derive(Debug)]
 pub struct LinkTrust {
+    node: Node,
+    /// The serial number of this node's certificate, unless it is revoked.
+    serial: Option<String>,
     cloud: CloudCommonName,
     anchors: Vec<Certificate>,
     check: PeerCheck,
-    tls: LinkTls,
+    /// What sessions are made with; or why there are none: this node's own certificate is revoked.
+    tls: Result<LinkTls, String>,
     /// How often since the start an authority was taken from those that are believed.
     withdrawals: u64,
     renewal_due: UtcTime,
@@ -65,9 +76,12 @@ impl LinkTrust {
         let others = Node::ALL.into_iter().filter(|other| *other != node);
         let pinned = PinnedNames::of(others.map(|other| common_name_of(other, &cloud)));
         let check = PeerCheck { revocations, pinned: Some(pinned) };
-        let tls = LinkTls::new(&identity, &anchors, check.clone())?;
-        let renewal_due = identity.certificate().renewal_due();
-        Ok(Self { cloud, anchors, check, tls, withdrawals: 0, renewal_due, files })
+        let serial = identity.as_ref().ok().map(|identity| identity.certificate().serial_text());
+        let (tls, renewal_due) = match identity {
+            Ok(identity) => (Ok(LinkTls::new(&identity, &anchors, check.clone())?), identity.certificate().renewal_due()),
+            Err(revoked) => (Err(revoked), tls::now().plus(RENEWAL_PAUSE)),
+        };
+        Ok(Self { node, serial, cloud, anchors, check, tls, withdrawals: 0, renewal_due, files })
     }
 
     /// Takes the place of what counted before.
@@ -80,14 +94,21 @@ impl LinkTrust {
         Ok(Self { withdrawals: before.withdrawals + u64::from(has_lost), ..self })
     }
 
-    /// The session of a connection that this node makes.
-    pub fn dial(&self, address: IpAddr) -> Result<Connection, rustls::Error> {
-        Ok(ClientConnection::new(self.tls.client.clone(), address.into())?.into())
+    /// Why this node takes no part in the pair; `None`: it does.
+    pub fn exclusion(&self) -> Option<&str> {
+        self.tls.as_ref().err().map(String::as_str)
     }
 
-    /// The session of a connection that has come in.
-    pub fn accept(&self) -> Result<Connection, rustls::Error> {
-        Ok(ServerConnection::new(self.tls.server.clone())?.into())
+    /// The session of a connection that this node makes; `None`: it takes no part.
+    pub fn dial(&self, address: IpAddr) -> Option<Result<Connection, rustls::Error>> {
+        let tls = self.tls.as_ref().ok()?;
+        Some(ClientConnection::new(tls.client.clone(), address.into()).map(Connection::from))
+    }
+
+    /// The session of a connection that has come in; `None`: it takes no part.
+    pub fn accept(&self) -> Option<Result<Connection, rustls::Error>> {
+        let tls = self.tls.as_ref().ok()?;
+        Some(ServerConnection::new(tls.server.clone()).map(Connection::from))
     }
 
     /// What the other end of a session has shown, which has to be the certificate of the node that it says it is. The reason, if it is not.
@@ -104,12 +125,12 @@ impl LinkTrust {
         Ok(Proof { certificate, withdrawals: self.withdrawals })
     }
 
-    /// Whether what was shown still counts.
-    pub fn check_again(&self, proof: &Proof) -> Result<(), PeerError> {
+    /// Checks whether the connection of another node still counts. The reason, if it does not.
+    fn check_again(&self, proof: &Proof) -> Result<(), String> {
         if proof.withdrawals != self.withdrawals {
-            return Err(PeerError::Withdrawn);
+            return Err(PeerError::Withdrawn.to_string());
         }
-        self.check.check_again(&proof.certificate, tls::now())
+        self.check.check_again(&proof.certificate, tls::now()).map_err(|error| error.to_string())
     }
 }
 
@@ -117,13 +138,34 @@ impl LinkTrust {
 #[derive(Clone, Debug)]
 pub struct SharedTrust {
     current: Arc<ArcSwap<LinkTrust>>,
+    participation: Participation,
     orders: mpsc::Sender<()>,
+}
+
+/// Whether this node takes part in the pair: its thread is notified of each change.
+#[derive(Clone)]
+struct Participation {
+    leadership: Arc<Leadership>,
+    node: Arc<Inbox<Message>>,
+}
+
+impl std::fmt::Debug for Participation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Participation(excluded: {})", self.leadership.is_excluded())
+    }
+}
+
+impl Participation {
+    fn exclude(&self, is_excluded: bool) {
+        self.leadership.exclude(is_excluded);
+        self.node.post(Message::TrustChanged);
+    }
 }
 
 impl SharedTrust {
     /// Reads what counts for a node, and looks for what changes as long as this lives. The Primary makes a cloud where there is none; to be a node of
     /// another one's cloud its certificates are needed.
-    pub fn open(node: Node, config: SecurityConfig) -> Result<Self, PairError> {
+    pub fn open(node: Node, config: SecurityConfig, leadership: Arc<Leadership>, inbox: Arc<Inbox<Message>>) -> Result<Self, PairError> {
         if node == Node::First {
             config.found_cloud(tls::now())?;
         } else if !config.has_certificates() {
@@ -132,9 +174,51 @@ impl SharedTrust {
         let trust = LinkTrust::read(node, &config)?;
         let current = Arc::new(ArcSwap::from_pointee(trust));
         let (orders, ordered) = mpsc::channel();
-        let reader = Reader { node, config, current: current.clone() };
+        let participation = Participation { leadership, node: inbox };
+        let mut reader = Reader { node, config, current: current.clone(), participation: participation.clone(), is_excluded: false };
+        reader.report();
         std::thread::Builder::new().name("pair-trust".into()).spawn(move || reader.run(&ordered))?;
-        Ok(Self { current, orders })
+        Ok(Self { current, participation, orders })
+    }
+
+    /// Returns true if this node takes no part in the pair, because its certificate is revoked.
+    pub fn is_excluded(&self) -> bool {
+        self.participation.leadership.is_excluded()
+    }
+
+    /// Checks whether the connection of another node still counts. The reason, if it does not.
+    pub fn check_again(&self, trust: &LinkTrust, proof: &Proof) -> Result<(), String> {
+        if self.is_excluded() { Err("this node's own certificate is revoked".to_owned()) } else { trust.check_again(proof) }
+    }
+
+    /// Excludes this node if its certificate is among those that were revoked. A leader has to stop before the standby closes its connection: it would otherwise
+    /// have the witness record that the standby is out, and no node could lead.
+    pub fn note_revoked<'s>(&self, mut serials: impl Iterator<Item = &'s str>) {
+        let own = self.load().serial.clone();
+        if own.is_some_and(|own| serials.any(|serial| serial == own)) {
+            self.participation.exclude(true);
+        }
+    }
+
+    /// Reports a connection that ended because the certificate of a node is revoked, at either end.
+    pub fn report_refusal(&self, refusal: &Refusal, address: &str) {
+        let name = refusal.name().unwrap_or_default();
+        let is_node = name.split('.').next().is_some_and(|system| PAIR_NODES.contains(&system));
+        let (trouble, text) = if refusal.is_of_revoked_peer() && is_node {
+            (
+                Trouble::RevokedOther,
+                format!("{name} is refused, because its certificate is revoked: if it is to return, issue another one for it"),
+            )
+        } else if refusal.is_of_own_revoked() {
+            let name = name_of(self.load().node);
+            let text = format!(
+                "the node at {address} refuses this node's certificate as revoked: if this node is to return, issue another one for {name}"
+            );
+            (Trouble::RevokedThere, text)
+        } else {
+            return;
+        };
+        self.participation.leadership.troubles().set(trouble, text, Some(REPORTED));
     }
 
     /// What counts now.
@@ -153,10 +237,13 @@ struct Reader {
     node: Node,
     config: SecurityConfig,
     current: Arc<ArcSwap<LinkTrust>>,
+    participation: Participation,
+    /// Whether it was reported that this node takes no part.
+    is_excluded: bool,
 }
 
 impl Reader {
-    fn run(&self, ordered: &mpsc::Receiver<()>) {
+    fn run(&mut self, ordered: &mpsc::Receiver<()>) {
         let mut taken = self.stamps();
         let (mut seen, mut renewal) = (taken.clone(), self.current.load().renewal_due);
         loop {
@@ -178,14 +265,36 @@ impl Reader {
         }
     }
 
+    /// Reports whether this node takes part in the pair, and has it stop to lead if it does not.
+    fn report(&mut self) {
+        let trust = self.current.load();
+        let was_excluded = std::mem::replace(&mut self.is_excluded, trust.exclusion().is_some());
+        self.participation.exclude(self.is_excluded);
+        let troubles = self.participation.leadership.troubles();
+        match trust.exclusion() {
+            Some(why) => {
+                troubles.set(Trouble::Revoked, why.to_owned(), None);
+                if !was_excluded {
+                    tracing::error!("{why}");
+                }
+            }
+            None if was_excluded => {
+                troubles.clear(Trouble::Revoked);
+                tracing::info!("this node has another certificate, and takes part in the pair again");
+            }
+            None => {}
+        }
+    }
+
     /// What is wrong changes nothing.
-    fn read(&self) {
+    fn read(&mut self) {
         let read = LinkTrust::read(self.node, &self.config).and_then(|trust| trust.succeed(&self.current.load()));
         match read {
             Ok(trust) => {
                 let revoked = trust.check.revocations.len();
                 tracing::info!(revoked, "the certificates of the pair's nodes were read again");
                 self.current.store(Arc::new(trust));
+                self.report();
             }
             Err(error) => tracing::error!(%error, "the new certificates of the pair's nodes are not taken; the old ones count on"),
         }

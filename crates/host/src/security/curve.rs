@@ -7,7 +7,7 @@ use bodkin_trust::{DirectoryError, TrustDirectory};
 use bodkin_zmtp::{KeyPair, PublicKey};
 
 /// The keys as of one look at the files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CurveKeys {
     /// By which clients know the port.
     pub own: Arc<KeyPair>,

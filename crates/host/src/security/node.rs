@@ -8,7 +8,7 @@ use bodkin_arrowhead::{
     utc::UtcTime,
 };
 use bodkin_trust::{
-    Certificate, Identity,
+    Certificate, Identity, TrustDirectory,
     directory::{LEAF_LIFETIME, read_revocations},
     file::{self, FileError},
     revocation::Revocations,
@@ -25,14 +25,15 @@ pub(crate) struct NodeMaterial {
     pub anchors: Vec<Certificate>,
     /// What no longer counts.
     pub revocations: Arc<Revocations>,
-    /// What it shows.
-    pub identity: Arc<Identity>,
+    /// What it shows; or why it shows nothing: its certificate is revoked. The text says what to do.
+    pub identity: Result<Arc<Identity>, String>,
     /// Where it was read.
     pub files: Vec<PathBuf>,
 }
 
 impl NodeMaterial {
-    /// Reads it for the node that is the system `name`. Its identity is issued, and renewed when that is due, where the key of the cloud's authority is there.
+    /// Reads it for the node that is the system `name`. Its identity is issued, and renewed when that is due, where the key of the cloud's authority is there. A
+    /// certificate that is revoked is not replaced: only an operator issues another one.
     ///
     /// # Errors
     /// A file is wrong or missing; the certificate is not this system's or does not count.
@@ -42,21 +43,28 @@ impl NodeMaterial {
             None => Self::of_directory(config, name, now)?,
         };
         config.expect_cloud(&material.cloud)?;
-        let check = PeerCheck { revocations: material.revocations.clone(), pinned: None };
-        check_identity(&material.identity, name, &material.cloud, &check, now)?;
+        if let Ok(identity) = &material.identity {
+            let check = PeerCheck { revocations: material.revocations.clone(), pinned: None };
+            check_identity(identity, name, &material.cloud, &check, now)?;
+        }
         Ok(material)
     }
 
     fn of_directory(config: &SecurityConfig, name: &str, now: UtcTime) -> Result<Self, SecurityError> {
         let (directory, system) = (&config.directory, SystemName::from_stored(name));
-        let ensured = directory.ensure_identity(&system, &[], now, LEAF_LIFETIME);
-        let identity = ensured.or_else(|error| material::kept(directory, &system, error, now))?;
+        let identity = match directory.find_revoked(&system, now)? {
+            Some(serial) => Err(revoked(name, &serial, &of_directory(directory, name))),
+            None => {
+                let ensured = directory.ensure_identity(&system, &[], now, LEAF_LIFETIME);
+                Ok(Arc::new(ensured.or_else(|error| material::kept(directory, &system, error, now))?))
+            }
+        };
         let (certificate, key) = directory.system_files(&system);
         Ok(Self {
             cloud: directory.cloud()?,
             anchors: vec![directory.anchor()?],
             revocations: Arc::new(directory.revocations(now)?),
-            identity: Arc::new(identity),
+            identity,
             files: material::files_of_all(directory).into_iter().chain([certificate, key]).collect(),
         })
     }
@@ -70,8 +78,31 @@ impl NodeMaterial {
         let list = material::revocation_list(stores);
         let revocations = Arc::new(read_revocations(&list, &anchors)?);
         let cloud = identity.certificate().system().map_err(|error: CommonNameError| FileError::content(&path, error))?.cloud;
-        Ok(Self { cloud, anchors, revocations, identity: Arc::new(identity), files: vec![path, stores.trust_store.clone(), list] })
+        let files = vec![path, stores.trust_store.clone(), list];
+        let identity = if revocations.contains(identity.certificate()) {
+            let instead = format!("put another certificate of {name} into {}", files[0].display());
+            Err(revoked(name, &identity.certificate().serial_text(), &instead))
+        } else {
+            Ok(Arc::new(identity))
+        };
+        Ok(Self { cloud, anchors, revocations, identity, files })
     }
+}
+
+/// What an operator does to give a node another certificate.
+fn of_directory(directory: &TrustDirectory, name: &str) -> String {
+    let path = directory.path().display();
+    if directory.has_key() {
+        format!("bodkin cert issue --system {name} --trust {path}")
+    } else {
+        format!("bodkin cert issue --system {name} where cloud.key is, then copy systems/{name}.key and .crt to {path}/systems")
+    }
+}
+
+fn revoked(name: &str, serial: &str, instead: &str) -> String {
+    format!(
+        "the certificate of this node ({name}, {serial}) is revoked: the node neither leads, follows, nor votes, and issues itself no other certificate. If the          node is to return: {instead}"
+    )
 }
 
 impl SecurityConfig {

@@ -1,6 +1,6 @@
 //! What secure mode works with: identities, what is asked of peers, and TLS configurations made of them.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use bodkin_arrowhead::{
     common_name::{CloudCommonName, SystemCommonName},
@@ -10,6 +10,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_trust::{
     Certificate, Identity, base64,
+    revocation::{Revocations, Revoked},
     tls::{self, ClientCertificate, PeerCheck},
 };
 use rustls::{ClientConfig, ServerConfig, pki_types::CertificateDer};
@@ -18,7 +19,7 @@ use super::{CurveKeys, SecurityConfig, SecurityError, material::Material, tunnel
 use crate::server::Port;
 
 /// Everything that secure mode works with, as of one look at the files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trust {
     /// The cloud's name.
     pub cloud: CloudCommonName,
@@ -49,10 +50,11 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Reads everything. What nobody would believe is refused.
-    pub(super) fn read(config: &SecurityConfig) -> Result<Self, SecurityError> {
+    /// Reads everything, with certificates that other nodes of the cloud have revoked. What nobody would believe is refused.
+    pub(super) fn read(config: &SecurityConfig, revoked: &BTreeSet<String>) -> Result<Self, SecurityError> {
         let now = tls::now();
-        let Material { cloud, anchors, device_anchors, revocations, identities, curve, files } = Material::read(config, now)?;
+        let Material { cloud, anchors, device_anchors, mut revocations, identities, curve, files } = Material::read(config, now)?;
+        extend(&mut revocations, &anchors, revoked);
         let check = PeerCheck { revocations: Arc::new(revocations), pinned: None };
         for (system, identity) in CoreSystem::ALL.into_iter().zip(&identities) {
             check_identity(identity, system.name(), &cloud, &check, now)?;
@@ -104,6 +106,13 @@ impl Trust {
         Self { withdrawals: before.withdrawals + u64::from(has_lost_any), ..self }
     }
 
+    /// The same with further certificates revoked. Reads no file.
+    pub(super) fn revoking(&self, serials: &BTreeSet<String>) -> Self {
+        let mut revocations = Revocations::clone(&self.check.revocations);
+        extend(&mut revocations, &self.anchors, serials);
+        Self { check: PeerCheck { revocations: Arc::new(revocations), ..self.check.clone() }, ..self.clone() }
+    }
+
     /// The authorities that are believed, those of devices too: name and SHA-256 of each.
     pub fn authorities(&self) -> Vec<String> {
         let all = self.anchors.iter().chain(&self.device_anchors);
@@ -140,6 +149,14 @@ impl Trust {
     pub(super) fn server(&self, port: Port) -> Arc<ServerConfig> {
         let at = Port::ALL.iter().position(|other| *other == port).expect("all ports are listed");
         self.servers[at].clone()
+    }
+}
+
+/// Adds these serial numbers of each authority's certificates.
+fn extend(revocations: &mut Revocations, anchors: &[Certificate], serials: &BTreeSet<String>) {
+    let now = tls::now();
+    for anchor in anchors {
+        revocations.extend(anchor, serials.iter().filter_map(|serial| Revoked::parse(serial, now)).collect());
     }
 }
 

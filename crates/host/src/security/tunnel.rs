@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What either end is spoken to with.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TunnelTls {
     consumers: Arc<ServerConfig>,
     providers: Arc<ClientConfig>,

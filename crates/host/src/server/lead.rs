@@ -122,7 +122,8 @@ impl Lead {
                 tokio::spawn(follow_identities(security, signers, store.clone(), config.clone(), addresses.clone()))
             }));
         }
-        if let (Some(account), Some(security)) = (&self.parts.account, security) {
+        // A node of a pair exchanges lines while it follows, too.
+        if let (Some(account), Some(security), None) = (&self.parts.account, security, &config.pair) {
             jobs.push(tokio::spawn(account.clone().follow(security.clone(), audit.clone())));
         }
         let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);

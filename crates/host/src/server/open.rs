@@ -36,7 +36,11 @@ pub(super) async fn database(config: &HostConfig) -> Result<(Opened, Option<Foll
     if authority.is_some_and(|own| own.exists())
         && let Some(account) = account(config, &opened.store)?
     {
-        account.take().await?;
+        match account.take().await {
+            // A standby receives the present lines from its leader, and can refuse what is revoked without its files.
+            Err(error) if config.pair.is_some() => tracing::error!(%error, "lines of certificates are not taken into the trust directory"),
+            taken => taken?,
+        }
     }
     // A node of a pair has its database from the other one, and looks when it leads.
     if config.pair.is_none() {
@@ -74,7 +78,7 @@ pub(super) fn refuse_other_mode(store: &Store, config: &HostConfig) -> Result<()
 /// The account of certificates that the nodes share, where they do, and this one has its cloud's authority.
 pub(super) fn account(config: &HostConfig, store: &Store) -> Result<Option<Account>, SecurityError> {
     let authority = config.security.as_ref().and_then(SecurityConfig::own_authority);
-    let account = |own: TrustDirectory| Account::of(&own, store);
+    let account = |own: TrustDirectory| Account::of(&own, store, config.pair.as_ref());
     Ok(authority.map(account).transpose()?.flatten())
 }
 

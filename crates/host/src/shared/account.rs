@@ -1,10 +1,15 @@
-//! The account of the cloud's certificates where several nodes share a database: what one node issues or revokes is brought to all others, and what they bring
-//! counts here as if it had been done here.
+//! Exchange of ledger lines between the nodes of a cloud: certificates that one node issues or revokes are known and revoked at all others.
 //!
-//! Each node has a ledger of its own, with all lines. A certificate's line is in the database before anybody has the certificate; a revocation counts at its own
-//! node first, and is answered when the database has it.
+//! The nodes share a PostgreSQL database, or they are the brokers of a pair, whose leader's database is replicated to the standby. Both use the same table and the
+//! same code. Each node has its own ledger with the lines of all nodes. The line of a certificate is in the database before a client has the certificate. A
+//! revocation is in force at its own node first, and is answered when the database has it, in a pair when the standby has it too.
+//!
+//! A standby takes lines in while it follows, and a new leader refuses requests until it has those that it repeated ([`Leadership::takes_requests`]).
+//!
+//! [`Leadership::takes_requests`]: crate::pair::Leadership::takes_requests
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{
@@ -12,25 +17,37 @@ use std::{
             Ordering::{AcqRel, Release},
         },
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bodkin_store::{
     Store, StoreError,
-    shared::{Exchange, NewLine, NotBrought, SILENT_AFTER},
+    certificate_line::{NewLine, NotBrought},
+    shared::{Exchange, SILENT_AFTER},
 };
 use bodkin_trust::{
     DirectoryError, TrustDirectory,
     shared_ledger::{LedgerLine, OwnLines, Taken},
 };
-use tokio::{runtime::Handle, sync::Mutex, task::spawn_blocking};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex, watch},
+    task::spawn_blocking,
+};
 
-use crate::{audit::Audit, control::now, security::Security};
+use crate::{
+    audit::Audit,
+    control::now,
+    pair::{OFFERED_BYTES_MAX, PairHandle, Trouble},
+    security::Security,
+};
 
 /// How often the own ledger is looked at: other programs (`bodkin cert`) write into it.
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// Lines of one operation.
 const LINES_BROUGHT_MAX: usize = 100;
+/// A standby whose lines the leader has not taken for so long reports that.
+const UNSHARED_MAX: Duration = Duration::from_secs(10);
 
 /// Why lines do not go from node to node.
 #[derive(Debug, thiserror::Error)]
@@ -98,11 +115,13 @@ pub async fn refuse_other_authority(store: &Store, directory: Option<&TrustDirec
     }
 }
 
-/// The account.
+/// The account of one authority at this node.
 #[derive(Clone)]
 pub struct Account {
     directory: TrustDirectory,
     store: Store,
+    /// The pair that this node belongs to; `None`: it shares a database.
+    pair: Option<PairHandle>,
     /// SHA-256 of the authority's certificate: lines of another one are not this account's.
     authority: Arc<str>,
     node: Arc<str>,
@@ -110,8 +129,12 @@ pub struct Account {
     brought: Arc<Mutex<u64>>,
     /// The last line of the database that was taken in.
     taken: Arc<Mutex<i64>>,
-    /// Whether anything that was taken in is a revocation that may not count yet.
+    /// The last line of the database whose revocation is in force.
+    in_force: Arc<Mutex<i64>>,
+    /// Whether files are to be read again, because certificates were revoked.
     has_revoked: Arc<AtomicBool>,
+    /// Notified when this node has brought lines.
+    own: Arc<watch::Sender<()>>,
 }
 
 impl std::fmt::Debug for Account {
@@ -121,18 +144,25 @@ impl std::fmt::Debug for Account {
 }
 
 impl Account {
-    /// The account of the authority of this directory; `None` where the database is this node's own.
-    pub fn of(directory: &TrustDirectory, store: &Store) -> Result<Option<Self>, DirectoryError> {
-        let Some((node, _)) = store.shared_names() else { return Ok(None) };
+    /// Returns the account of the authority of this directory; `None` for a cloud by itself, which has no other node.
+    pub fn of(directory: &TrustDirectory, store: &Store, pair: Option<&PairHandle>) -> Result<Option<Self>, DirectoryError> {
+        let node = match (store.shared_names(), pair) {
+            (Some((node, _)), _) => node,
+            (None, Some(pair)) => pair.name,
+            (None, None) => return Ok(None),
+        };
         let authority = directory.anchor()?.fingerprint().to_string();
         Ok(Some(Self {
             directory: directory.clone(),
             store: store.clone(),
+            pair: pair.cloned(),
             authority: authority.into(),
             node: node.into(),
             brought: Arc::default(),
             taken: Arc::default(),
+            in_force: Arc::default(),
             has_revoked: Arc::default(),
+            own: Arc::default(),
         }))
     }
 
@@ -170,21 +200,71 @@ impl Account {
                 Some(OwnLines { lines, end }) => {
                     self.bring(lines).await?;
                     *brought = end;
+                    self.own.send_replace(());
                 }
             }
         }
     }
 
     async fn bring(&self, lines: Vec<LedgerLine>) -> Result<(), AccountError> {
+        self.bring_of(&self.node, lines).await
+    }
+
+    async fn bring_of(&self, node: &Arc<str>, lines: Vec<LedgerLine>) -> Result<(), AccountError> {
         let lines: Vec<NewLine> = lines.into_iter().map(new_line).collect();
-        for some in lines.chunks(LINES_BROUGHT_MAX) {
-            let (authority, node, some) = (self.authority.clone(), self.node.clone(), some.to_vec());
+        for some_lines in lines.chunks(LINES_BROUGHT_MAX) {
+            let (authority, node, some) = (self.authority.clone(), node.clone(), some_lines.to_vec());
             let taken = self.store.write(move |draft| draft.bring_lines(&authority, &node, &some), |_, taken| taken).await?;
+            let revoked = some_lines.iter().filter(|line| line.issued.is_none()).map(|line| line.serial.as_str());
+            self.pair.iter().for_each(|pair| pair.note_revoked(revoked.clone()));
             for serial in taken {
                 tracing::error!(serial, "two certificates of the cloud have the same serial number: revoke it, and issue both anew");
             }
         }
         Ok(())
+    }
+
+    /// Writes lines that the standby has offered into the database.
+    async fn bring_offered(&self, pair: &PairHandle) -> Result<(), AccountError> {
+        let offered = pair.leadership().take_offered();
+        let lines: Vec<LedgerLine> = String::from_utf8_lossy(&offered).lines().filter_map(LedgerLine::parse).collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.bring_of(&pair.partner_name().into(), lines).await?;
+        self.own.send_replace(());
+        Ok(())
+    }
+
+    /// Offers the leader those lines of this standby's own ledger that the database lacks. Returns whether there are any.
+    async fn offer_own(&self, pair: &PairHandle) -> Result<bool, AccountError> {
+        let mut known = self.brought.lock().await;
+        loop {
+            let (directory, place) = (self.directory.clone(), *known);
+            let Ok(read) = spawn_blocking(move || directory.own_lines_behind(place)).await else { return Ok(false) };
+            let Some(OwnLines { lines, end }) = read? else {
+                *known = 0;
+                continue;
+            };
+            if end == place {
+                return Ok(false);
+            }
+            let (authority, lines) = (self.authority.clone(), lines.into_iter().map(new_line).collect());
+            let missing = self.store.read(move |draft| draft.missing_lines(&authority, lines)).await?;
+            if missing.is_empty() {
+                *known = end;
+                continue;
+            }
+            let mut offered = Vec::new();
+            for line in missing {
+                if offered.len() + line.text.len() < OFFERED_BYTES_MAX {
+                    offered.extend_from_slice(line.text.as_bytes());
+                    offered.push(b'\n');
+                }
+            }
+            pair.offer_lines(offered);
+            return Ok(true);
+        }
     }
 
     /// Takes in what the other nodes have brought since.
@@ -195,33 +275,69 @@ impl Account {
             let lines = self.store.read(move |draft| draft.lines_behind(&authority, behind)).await?;
             let Some(last) = lines.last() else { return Ok(()) };
             let reached = last.number;
-            let has_revoked = lines.iter().any(|line| line.is_revocation);
             let directory = self.directory.clone();
             let take = move || directory.take_lines(lines.iter().map(|line| (line.node.as_str(), line.text.as_str())), now());
             let Ok(taken) = spawn_blocking(take).await else { return Ok(()) };
-            tell(taken?);
-            self.has_revoked.fetch_or(has_revoked, AcqRel);
+            let taken = taken?;
+            self.has_revoked.fetch_or(taken.revoked > 0, AcqRel);
+            tell(taken);
             *number = reached;
         }
     }
 
+    /// Has revocations in the database count at this node, without its files: a disk that is full delays none.
+    async fn put_in_force(&self, security: &Arc<Security>) -> Result<(), StoreError> {
+        let mut number = self.in_force.lock().await;
+        loop {
+            let (authority, behind) = (self.authority.clone(), *number);
+            let lines = self.store.read(move |draft| draft.lines_behind(&authority, behind)).await?;
+            let Some(last) = lines.last() else { return Ok(()) };
+            let reached = last.number;
+            let serials: BTreeSet<String> = lines.into_iter().filter(|line| line.is_revocation).map(|line| line.serial).collect();
+            if !serials.is_empty() {
+                self.pair.iter().for_each(|pair| pair.note_revoked(serials.iter().map(String::as_str)));
+                let security = security.clone();
+                let Ok(is_new) = spawn_blocking(move || security.revoke(serials)).await else { return Ok(()) };
+                self.has_revoked.fetch_or(is_new, AcqRel);
+            }
+            *number = reached;
+        }
+    }
+
+    /// Returns how often the database was replaced by an earlier or another state, and how often lines were repeated from the leader of the pair.
+    fn seen(&self) -> (u64, u64) {
+        match &self.pair {
+            None => (self.store.standing().map_or(0, |standing| standing.setbacks), 0),
+            Some(pair) => {
+                let (repeated, copies) = pair.leadership().lines();
+                (copies, repeated)
+            }
+        }
+    }
+
+    fn news(&self) -> Option<watch::Receiver<()>> {
+        self.pair.as_ref().map(|pair| pair.leadership().line_news()).or_else(|| self.store.certificate_news())
+    }
+
+    /// True if this node writes into the database: a standby does not.
+    fn may_bring(&self) -> bool {
+        self.pair.as_ref().is_none_or(|pair| pair.leadership().leads())
+    }
+
     /// Brings and takes, until it is aborted.
     pub async fn follow(self, security: Arc<Security>, audit: Audit) {
-        let Some(mut news) = self.store.certificate_news() else { return };
-        let (mut is_told, mut is_behind, mut setbacks) = (false, true, 0);
+        let (Some(mut news), mut own) = (self.news(), self.own.subscribe()) else { return };
+        let (mut is_told, mut is_behind, mut replaced) = (false, true, 0);
+        let mut unshared = Unshared::default();
         self.store.exchanged(Exchange::Certificates);
         loop {
-            let seen = self.store.standing().map_or(0, |standing| standing.setbacks);
-            if std::mem::replace(&mut setbacks, seen) != seen {
+            let (seen, repeated) = self.seen();
+            if std::mem::replace(&mut replaced, seen) != seen {
                 // The database may lack lines that it had, and give their numbers to others. Bringing a line that is there changes nothing.
-                (*self.brought.lock().await, *self.taken.lock().await) = (0, 0);
+                (*self.brought.lock().await, *self.taken.lock().await, *self.in_force.lock().await) = (0, 0, 0);
                 is_behind = true;
             }
-            let mut exchanged = self.bring_own().await;
-            if exchanged.is_ok() && is_behind {
-                exchanged = self.take().await;
-                is_behind = exchanged.is_err();
-            }
+            let exchanged = self.exchange(&security, &mut is_behind, repeated, &mut unshared).await;
             let is_exchanged = exchanged.is_ok();
             match exchanged {
                 Ok(()) => is_told = false,
@@ -240,23 +356,75 @@ impl Account {
                     Ok(()) => is_behind = true,
                     Err(_) => return,
                 },
+                _ = own.changed() => is_behind = true,
                 () = tokio::time::sleep(LOOK_PERIOD) => {}
             }
         }
     }
 
-    /// Has what is revoked count for new connections and for open ones; gives whether that needs no other try. Files that are wrong are told, and are read
-    /// again when they have changed.
+    /// Exchanges lines once. What was repeated up to `repeated` is in force before a file is written.
+    async fn exchange(
+        &self,
+        security: &Arc<Security>,
+        is_behind: &mut bool,
+        repeated: u64,
+        unshared: &mut Unshared,
+    ) -> Result<(), AccountError> {
+        if *is_behind {
+            self.put_in_force(security).await?;
+            self.pair.iter().for_each(|pair| pair.leadership().lines_in_force(repeated));
+        }
+        match self.pair.as_ref().filter(|_| !self.may_bring()) {
+            Some(pair) => unshared.report(pair, self.offer_own(pair).await?),
+            None => {
+                if let Some(pair) = &self.pair {
+                    unshared.report(pair, false);
+                    self.bring_offered(pair).await?;
+                }
+                self.bring_own().await?;
+            }
+        }
+        if *is_behind {
+            self.take().await?;
+            *is_behind = false;
+        }
+        Ok(())
+    }
+
+    /// Has what is revoked count for new connections and for open ones, those of the pair's nodes too; gives whether that needs no other try. Files that are wrong
+    /// are told, and are read again when they have changed.
     async fn enforce(&self, security: &Arc<Security>, audit: &Audit) -> bool {
         let directory = self.directory.clone();
-        match spawn_blocking(move || directory.revocations(now())).await {
-            Ok(Ok(revocations)) => {
-                if *security.trust().check.revocations != revocations {
-                    security.reload_and_tell("certificates were revoked", audit).await;
-                }
-                true
-            }
-            Ok(Err(_)) | Err(_) => false,
+        let is_readable = matches!(spawn_blocking(move || directory.revocations(now())).await, Ok(Ok(_)));
+        if is_readable {
+            security.reload_and_tell("certificates were revoked", audit).await;
+            self.pair.iter().for_each(PairHandle::reload);
+        }
+        is_readable
+    }
+}
+
+/// Since when the leader lacks lines of this standby's own ledger.
+#[derive(Default)]
+struct Unshared {
+    since: Option<Instant>,
+    is_reported: bool,
+}
+
+impl Unshared {
+    fn report(&mut self, pair: &PairHandle, has_unshared: bool) {
+        let troubles = pair.leadership().troubles();
+        if !has_unshared {
+            *self = Self::default();
+            troubles.clear(Trouble::Certificates);
+            return;
+        }
+        let is_late = self.since.get_or_insert_with(Instant::now).elapsed() >= UNSHARED_MAX;
+        if is_late && !std::mem::replace(&mut self.is_reported, true) {
+            let text = "certificates that were issued or revoked in this standby's trust directory are not known at the leader, and revocations are in force \
+                        here only: start the leader, or bring it to this release";
+            tracing::warn!("{text}");
+            troubles.set(Trouble::Certificates, text.to_owned(), None);
         }
     }
 }

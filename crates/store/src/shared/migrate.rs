@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What moves, in an order in which rows find those that they refer to.
-const TABLES: [&str; 26] = [
+const TABLES: [&str; 27] = [
     "system_",
     "service_definition",
     "service_interface",
@@ -39,6 +39,7 @@ const TABLES: [&str; 26] = [
     "orchestrator_store_flexible",
     "qos_reservation",
     "onboarding_grant",
+    "certificate_line",
     "logs",
     "delivery",
     "delivery_present",

@@ -29,7 +29,8 @@ const MORE: &str = "
     INSERT INTO dead_letter (subscription_id, first_position, last_position, is_range, events, attempts, reason, died_at)
         SELECT id, 3, 9, 1, 5, 2, 'refused with 500', 8 FROM subscription ORDER BY id LIMIT 1;
     INSERT INTO audit_checkpoint (id, number, hash) VALUES (1, 12, 'ab');
-    INSERT INTO audited_ledger (id, bytes) VALUES (1, 2048);";
+    INSERT INTO audited_ledger (id, bytes) VALUES (1, 2048);
+    INSERT INTO certificate_line (number, authority, serial, action, name, not_after, node, line) VALUES (1, 'a', '4f', 'issue', 'n', 9, 'bodkin-primary', '{}');";
 
 /// A row by its columns: truth is a number, bytes are hexadecimal digits.
 type Row = BTreeMap<String, Value>;

@@ -63,6 +63,16 @@ impl Refusal {
         self.certificate.as_ref().map(|certificate| certificate.told_name())
     }
 
+    /// Returns true if the peer's certificate is refused here because it is revoked.
+    pub fn is_of_revoked_peer(&self) -> bool {
+        matches!(self.error, rustls::Error::InvalidCertificate(CertificateError::Revoked))
+    }
+
+    /// Returns true if the peer refuses the own certificate because it is revoked.
+    pub fn is_of_own_revoked(&self) -> bool {
+        matches!(self.error, rustls::Error::AlertReceived(AlertDescription::CertificateRevoked))
+    }
+
     /// Which kind of reason it is, whatever names the peer has put into its certificate: for logs that tell each kind once in a while.
     pub fn kind(&self) -> String {
         let kind = mem::discriminant(&self.error);
@@ -126,6 +136,7 @@ impl fmt::Display for Refusal {
             NoCertificatesPresented => f.write_str("it has shown no certificate"),
             rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => f.write_str("it does not speak TLS"),
             AlertReceived(AlertDescription::UnknownCA) => f.write_str("it does not trust the authority of our certificate"),
+            AlertReceived(AlertDescription::CertificateRevoked) => f.write_str("it refuses our certificate, which is revoked there"),
             AlertReceived(alert) => write!(f, "it has ended the connection by the alert {alert:?}"),
             other => fmt::Display::fmt(other, f),
         }

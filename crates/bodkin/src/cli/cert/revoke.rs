@@ -50,6 +50,9 @@ pub fn run(place: &PlaceOptions, options: RevokeOptions, printer: Printer) -> an
     directory.revoke(&serials, now)?;
     let ledger = directory.ledger()?;
     let revoked: Vec<&Issued> = serials.iter().filter_map(|serial| ledger.find(serial)).collect();
+    for warning in revoked.iter().filter_map(|issued| issued.revocation_warning()) {
+        eprintln!("warning: {warning}");
+    }
     let answer = json!({"revoked": revoked});
     printer.rows(&answer, &table(revoked.into_iter(), now), "the revocation list is signed anew")?;
     Ok(DONE)

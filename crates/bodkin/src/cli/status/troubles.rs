@@ -135,6 +135,14 @@ fn pair_numbers(numbers: &BTreeMap<String, f64>) -> Vec<String> {
             "bodkin_pair_follow_failed",
             "this standby cannot keep what the leader sends, and does not take over: its log says why; make room if its disk is full",
         ),
+        (
+            "bodkin_pair_certificate_revoked",
+            "this node's own certificate is revoked, and it takes no part in the pair: bodkin cert issue makes another one, if the node is to return",
+        ),
+        (
+            "bodkin_pair_certificates_unshared",
+            "certificates that were issued or revoked at this standby are not known at the leader: start the leader, or bring it to this release",
+        ),
     ];
     told.into_iter().filter(|(name, _)| number(numbers, name) > 0.0).map(|(_, text)| text.to_owned()).collect()
 }
@@ -285,7 +293,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 34] = [
+    const FIRING: [Firing; 36] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
@@ -294,6 +302,8 @@ mod tests {
         ("BodkinPairRecordFailed", &[("bodkin_pair_record_failed", 1.0)], "votes for no node"),
         ("BodkinPairDiskFull", &[("bodkin_pair_disks_full", 1.0)], "takes no new data"),
         ("BodkinPairFollowFailed", &[("bodkin_pair_follow_failed", 1.0)], "does not take over"),
+        ("BodkinPairCertificateRevoked", &[("bodkin_pair_certificate_revoked", 1.0)], "takes no part in the pair"),
+        ("BodkinPairCertificatesUnshared", &[("bodkin_pair_certificates_unshared", 1.0)], "not known at the leader"),
         ("BodkinNodeEventsAway", &[("bodkin_node_events_connected", 0.0)], "NATS is not reached"),
         ("BodkinNodeSilent", &[("bodkin_nodes_silent", 1.0)], "that are silent: 1"),
         (

@@ -211,6 +211,11 @@ impl Pair {
         self.place.path().join(node).join("trust")
     }
 
+    /// The data directory of a node.
+    pub fn data(&self, node: &str) -> PathBuf {
+        self.place.path().join(node)
+    }
+
     /// The database of a node.
     pub fn database(&self, node: &str) -> PathBuf {
         self.place.path().join(node).join("bodkin.sqlite")

@@ -19,7 +19,7 @@ use bodkin_broker::{
 };
 use bodkin_host::{
     DeclaredTopic, HostConfig, Server, ZmtpConfig,
-    pair::{Duty, Leadership, PROTOCOL, PairConfig, PairHandle, PairNode},
+    pair::{Duty, Leadership, PROTOCOL, PROTOCOL_MIN, PairConfig, PairHandle, PairNode},
     realtime::Realtime,
 };
 use tokio::runtime::Builder;
@@ -28,8 +28,8 @@ use super::nodes::LEASE;
 use crate::support::patience::eventually;
 use crate::support::ports::{HeldOffset, held_offset, held_port};
 
-/// The protocol of the version before.
-const OLD: u16 = PROTOCOL - 1;
+/// The newest protocol that is refused.
+const OLD: u16 = PROTOCOL_MIN - 1;
 const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// A node in this process; it ends in order when it is dropped.
@@ -193,6 +193,15 @@ fn node_of_older_protocol_is_refused() {
     primary.protected();
     let reached = || (primary.leadership().reaches_witness(), backup.leadership().reaches_witness());
     assert_eq!(reached(), (Some(false), Some(false)), "two processes of a node could lead with its vote");
+}
+
+#[test]
+fn nodes_of_two_protocols_form_a_pair() {
+    let mut places = Places::new();
+    let (_witness, backup) = (places.witness(PROTOCOL), places.broker(Node::Second, PROTOCOL_MIN));
+    let primary = places.broker(Node::First, PROTOCOL);
+    primary.protected();
+    assert_eq!(backup.leadership().reaches_witness(), Some(true));
 }
 
 #[test]

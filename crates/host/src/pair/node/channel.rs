@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use bodkin_broker::{Epoch, Instant, Node, member::Peer};
+use bodkin_broker::{
+    Epoch, Instant, Node,
+    member::Peer,
+    wire::{LinkFrame, Replication},
+};
 
 use super::{Cloud, PairThread};
 use crate::pair::{
     News, boot_time,
     keeper::KeeperMessage,
     link::{Fault, Purpose, Taken},
+    links::LINES_SINCE,
 };
 
 /// Pause between a replica channel and the next one. It doubles for each one in a row that does not last.
@@ -55,6 +60,24 @@ impl ChannelPause {
 }
 
 impl PairThread {
+    /// Closes the connections of nodes whose certificates do not count any more; all of them if it is this node's.
+    pub(super) fn refuse_again(&mut self, now: Instant) {
+        for node in self.links.refuse_again(now) {
+            if Some(node) == self.partner() {
+                self.tell_keeper(KeeperMessage::LeaderRefused);
+            }
+            self.lost(node);
+        }
+    }
+
+    /// Sends lines of this standby's certificate ledger to the other candidate, unless that one speaks a protocol without them.
+    pub(super) fn offer_lines(&mut self, lines: &[u8]) {
+        if let Some(partner) = self.partner().filter(|partner| self.links.speaks(*partner, LINES_SINCE)) {
+            let epoch = self.member.epoch();
+            self.links.send(partner, LinkFrame::Replication(Replication::LedgerLines { epoch, lines }));
+        }
+    }
+
     /// Connects the replica channel when both candidates know who leads, and whoever is to own this end is there.
     pub(super) fn make_channel(&mut self, now: Instant) {
         let (Channel::None(at), Some(partner)) = (self.channel, self.partner()) else { return };

@@ -63,8 +63,8 @@ impl PairThread {
         }
         let report_after = (self.config.lease * REPORT_AFTER_LEASES).max(REPORT_AFTER_MIN);
         let is_found = now.since(self.leader_watch.found_at) < report_after;
-        // A process that the other nodes refuse is connected to none, and is reported as refused.
-        let is_refused = || self.leadership.troubles().count(|trouble| matches!(trouble, Trouble::Rejected(_))) > 0;
+        // A process that the other nodes refuse, or whose certificate is revoked, is connected to none, and is reported as that.
+        let is_refused = || self.leadership.troubles().count(|trouble| matches!(trouble, Trouble::Rejected(_) | Trouble::Revoked)) > 0;
         if !is_broker || is_found || is_refused() {
             if self.leadership.finds_no_leader(false) {
                 self.leadership.troubles().clear(Trouble::NoLeader);
