@@ -336,7 +336,7 @@ impl Links {
             return Err(Fault::new("another protocol is spoken there", detail));
         }
         if let (Some(trust), Some(session)) = (&self.own.trust, link.session()) {
-            let proven = trust.load().prove(node, session);
+            let proven = trust.prove(node, session);
             link.proof = Some(proven.map_err(|why| Fault::new("its certificate is not the node's", why))?);
         }
         (link.protocol, link.claims) = (spoken, Some(peer));

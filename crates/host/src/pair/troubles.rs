@@ -36,8 +36,8 @@ pub enum Trouble {
     Revoked,
     /// Another node refuses this node's certificate as revoked.
     RevokedThere,
-    /// This node refuses the certificate of a node as revoked.
-    RevokedOther,
+    /// This node refuses the certificate of that node as revoked.
+    RevokedOther(Node),
     /// Certificates that were issued or revoked at this node are not known at the other one.
     Certificates,
 }

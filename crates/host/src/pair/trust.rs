@@ -7,7 +7,7 @@ use std::{
     io,
     net::IpAddr,
     path::PathBuf,
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc},
     time::Duration,
 };
 
@@ -112,7 +112,7 @@ impl LinkTrust {
     }
 
     /// What the other end of a session has shown, which has to be the certificate of the node that it says it is. The reason, if it is not.
-    pub fn prove(&self, node: Node, session: &Connection) -> Result<Proof, String> {
+    fn prove(&self, node: Node, session: &Connection) -> Result<Proof, String> {
         let shown = session.peer_certificates().and_then(<[_]>::first).ok_or("it has shown no certificate")?;
         let certificate = self.check.check(shown, tls::now()).map_err(|error| error.to_string())?;
         let expected = common_name_of(node, &self.cloud);
@@ -125,12 +125,12 @@ impl LinkTrust {
         Ok(Proof { certificate, withdrawals: self.withdrawals })
     }
 
-    /// Checks whether the connection of another node still counts. The reason, if it does not.
-    fn check_again(&self, proof: &Proof) -> Result<(), String> {
+    /// Checks whether the connection of another node still counts.
+    fn check_again(&self, proof: &Proof) -> Result<(), PeerError> {
         if proof.withdrawals != self.withdrawals {
-            return Err(PeerError::Withdrawn.to_string());
+            return Err(PeerError::Withdrawn);
         }
-        self.check.check_again(&proof.certificate, tls::now()).map_err(|error| error.to_string())
+        self.check.check_again(&proof.certificate, tls::now())
     }
 }
 
@@ -147,6 +147,8 @@ pub struct SharedTrust {
 struct Participation {
     leadership: Arc<Leadership>,
     node: Arc<Inbox<Message>>,
+    /// The certificates that the nodes have proven last.
+    proven: Arc<Mutex<[Option<Certificate>; Node::ALL.len()]>>,
 }
 
 impl std::fmt::Debug for Participation {
@@ -159,6 +161,18 @@ impl Participation {
     fn exclude(&self, is_excluded: bool) {
         self.leadership.exclude(is_excluded);
         self.node.post(Message::TrustChanged);
+    }
+
+    fn proven(&self) -> MutexGuard<'_, [Option<Certificate>; Node::ALL.len()]> {
+        // An assignment leaves it whole.
+        self.proven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports that another node is refused, until it shows a certificate that counts.
+    fn report_revoked(&self, node: Node) {
+        let name = name_of(node);
+        let text = format!("{name} is refused, because its certificate is revoked: if it is to return, issue another one for it");
+        self.leadership.troubles().set(Trouble::RevokedOther(node), text, None);
     }
 }
 
@@ -174,7 +188,7 @@ impl SharedTrust {
         let trust = LinkTrust::read(node, &config)?;
         let current = Arc::new(ArcSwap::from_pointee(trust));
         let (orders, ordered) = mpsc::channel();
-        let participation = Participation { leadership, node: inbox };
+        let participation = Participation { leadership, node: inbox, proven: Arc::default() };
         let mut reader = Reader { node, config, current: current.clone(), participation: participation.clone(), is_excluded: false };
         reader.report();
         std::thread::Builder::new().name("pair-trust".into()).spawn(move || reader.run(&ordered))?;
@@ -188,7 +202,10 @@ impl SharedTrust {
 
     /// Checks whether the connection of another node still counts. The reason, if it does not.
     pub fn check_again(&self, trust: &LinkTrust, proof: &Proof) -> Result<(), String> {
-        if self.is_excluded() { Err("this node's own certificate is revoked".to_owned()) } else { trust.check_again(proof) }
+        if self.is_excluded() {
+            return Err("this node's own certificate is revoked".to_owned());
+        }
+        trust.check_again(proof).map_err(|error| error.to_string())
     }
 
     /// Excludes this node if its certificate is among those that were revoked. A leader has to stop before the standby closes its connection: it would otherwise
@@ -202,23 +219,24 @@ impl SharedTrust {
 
     /// Reports a connection that ended because the certificate of a node is revoked, at either end.
     pub fn report_refusal(&self, refusal: &Refusal, address: &str) {
-        let name = refusal.name().unwrap_or_default();
-        let is_node = name.split('.').next().is_some_and(|system| PAIR_NODES.contains(&system));
-        let (trouble, text) = if refusal.is_of_revoked_peer() && is_node {
-            (
-                Trouble::RevokedOther,
-                format!("{name} is refused, because its certificate is revoked: if it is to return, issue another one for it"),
-            )
+        if refusal.is_of_revoked_peer() {
+            let system = refusal.name().unwrap_or_default().split('.').next();
+            Node::ALL.into_iter().filter(|node| system == Some(name_of(*node))).for_each(|node| self.participation.report_revoked(node));
         } else if refusal.is_of_own_revoked() {
             let name = name_of(self.load().node);
             let text = format!(
                 "the node at {address} refuses this node's certificate as revoked: if this node is to return, issue another one for {name}"
             );
-            (Trouble::RevokedThere, text)
-        } else {
-            return;
-        };
-        self.participation.leadership.troubles().set(trouble, text, Some(REPORTED));
+            self.participation.leadership.troubles().set(Trouble::RevokedThere, text, Some(REPORTED));
+        }
+    }
+
+    /// Returns what the other end of a session has shown, which has to be the certificate of the node that it says it is. The reason, if it is not.
+    pub fn prove(&self, node: Node, session: &Connection) -> Result<Proof, String> {
+        let proof = self.load().prove(node, session)?;
+        self.participation.proven()[node as usize] = Some(proof.certificate.clone());
+        self.participation.leadership.troubles().clear(Trouble::RevokedOther(node));
+        Ok(proof)
     }
 
     /// What counts now.
@@ -271,6 +289,11 @@ impl Reader {
         let was_excluded = std::mem::replace(&mut self.is_excluded, trust.exclusion().is_some());
         self.participation.exclude(self.is_excluded);
         let troubles = self.participation.leadership.troubles();
+        // A revoked node may have closed its connection before this node did.
+        let revoked = |certificate: &Certificate| trust.check.revocations.contains(certificate);
+        for node in Node::ALL.into_iter().filter(|node| self.participation.proven()[*node as usize].as_ref().is_some_and(revoked)) {
+            self.participation.report_revoked(node);
+        }
         match trust.exclusion() {
             Some(why) => {
                 troubles.set(Trouble::Revoked, why.to_owned(), None);

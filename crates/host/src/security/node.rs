@@ -101,7 +101,8 @@ fn of_directory(directory: &TrustDirectory, name: &str) -> String {
 
 fn revoked(name: &str, serial: &str, instead: &str) -> String {
     format!(
-        "the certificate of this node ({name}, {serial}) is revoked: the node neither leads, follows, nor votes, and issues itself no other certificate. If the          node is to return: {instead}"
+        "the certificate of this node ({name}, {serial}) is revoked: the node neither leads, follows, nor votes, and issues itself no other \
+         certificate. If the node is to return: {instead}"
     )
 }
 

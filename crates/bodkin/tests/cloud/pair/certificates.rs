@@ -147,11 +147,15 @@ fn standby_with_revoked_certificate_stays_out_until_reissued() {
     let name = SystemName::from_stored(PAIR_NODES[1]);
     let serial = |pair: &Pair| TrustDirectory::new(pair.trust("backup")).identity(&name).expect("it has one").certificate().serial_text();
     let lost = serial(&pair);
+    // The standby has issued it in its own directory, so the leader knows it by the standby's line.
+    assert!(eventually(|| state(&pair, "primary", &lost) == Some("valid")), "{}", primary.said());
     let text = cert(&pair, "primary", &["revoke", &lost]);
     assert!(text.contains("cloud.key"), "it warns: {text}");
     let reason = "is revoked: the node neither leads, follows, nor votes";
     assert!(eventually(|| backup.said().contains(reason)), "{}", backup.said());
     primary.protected(false);
+    let overview = || operator(&primary, "GET", "/api/v1/overview", None).text();
+    assert!(eventually(|| overview().contains("bodkin-backup is refused, because its certificate is revoked")), "{}", overview());
     let ready = |node: &Node| operator(node, "GET", "/readyz", None).text();
     assert!(ready(&backup).contains("certificate is revoked"), "{}", ready(&backup));
     assert_eq!(backup.gauge("bodkin_pair_certificate_revoked"), 1);
@@ -172,6 +176,7 @@ fn standby_with_revoked_certificate_stays_out_until_reissued() {
     primary.protected(true);
     assert!(eventually(|| backup.said().contains("takes part in the pair again")), "{}", backup.said());
     assert_eq!(backup.gauge("bodkin_pair_certificate_revoked"), 0);
+    assert!(!overview().contains("certificate is revoked"), "{}", overview());
 }
 
 #[test]
