@@ -45,14 +45,20 @@ impl DataDisk {
         self.store.refusal().is_some()
     }
 
-    /// Has a database that has refused a change tried again when there is room: in a quiet cloud nobody else would, and the trouble would be told
-    /// although it is over. A leader of a pair learns whether it refuses changes or events. Runs until it is aborted.
+    /// Commits that the database has refused since the start.
+    pub fn refused_commits(&self) -> u64 {
+        self.store.refused_commits()
+    }
+
+    /// Retries a database that has refused a change, so that the trouble ends in a quiet cloud too: its own when there is room on this disk, a shared one at
+    /// each look. A leader of a pair learns whether it refuses changes or events. Runs until it is aborted.
     pub async fn watch(self, log: Option<EventLogReader>, audit: Audit, leadership: Option<Arc<Leadership>>) {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            if self.refuses() && self.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN) {
+            let has_room = || self.store.standing().is_some() || self.free_bytes().is_none_or(|free| free >= ROOM_BYTES_MIN);
+            if self.refuses() && has_room() {
                 self.store.try_again();
             }
             if let Some(leadership) = &leadership {

@@ -82,12 +82,15 @@ pub fn counters(standing: &Standing) -> [(&'static str, &'static str, u64); 2] {
     ]
 }
 
-/// What `/readyz` says while the database is away: what was read last is served, so the node stays ready.
+/// Returns the answer of `/readyz`. A node whose database is away or takes no change stays ready, since it serves what it has read.
 pub fn readiness(store: &Store) -> Answer {
-    match store.standing().and_then(|standing| standing.away) {
-        None => Answer::text(200, "ready\n"),
-        Some(_) => Answer::text(200, "ready to read: the shared database is not reached, and changes are refused\n"),
+    if store.standing().is_some_and(|standing| standing.away.is_some()) {
+        return Answer::text(200, "ready to read: the shared database is not reached, and changes are refused\n");
     }
+    if store.refusal().is_some() {
+        return Answer::text(200, "ready to read: the database takes no change, and changes are refused\n");
+    }
+    Answer::text(200, "ready\n")
 }
 
 /// The refusal of what a cloud of several nodes does not serve: it is done at one node, or at the two of a reliable pair, whose Service Registries are

@@ -28,6 +28,7 @@ mod log;
 pub mod onboarding;
 mod open;
 mod orchestrator_store;
+mod refusal;
 mod relay;
 pub mod replica;
 pub mod replication;
@@ -49,7 +50,7 @@ use std::{
     },
 };
 
-use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use arc_swap::{ArcSwap, Guard};
 use bodkin_arrowhead::{
     error::ArrowheadError,
     log::{LogEntryView, LogQuery},
@@ -62,6 +63,7 @@ use crate::{
     database::Database,
     following::{Following, Reporter},
     identity::DirectoryIdentity,
+    refusal::Refusals,
     replication::Outlet,
     shared::{AuditCopy, DatabasePlace, Exchange, NodePlace, Shared, Standing},
     writer::Order,
@@ -95,7 +97,7 @@ pub struct Store {
     source: Source,
     published: Arc<ArcSwap<Snapshot>>,
     writer: mpsc::Sender<Order>,
-    refusal: Arc<ArcSwapOption<String>>,
+    refusals: Refusals,
     /// Whether this node writes; while it follows another one it does not.
     leads: Arc<AtomicBool>,
     identity: Arc<DirectoryIdentity>,
@@ -271,12 +273,17 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("The local cloud is shutting down.".into())))
     }
 
-    /// Why the database did not take the last change, in its words; `None` since it has taken one.
+    /// Returns why the database did not take the last change, in its words, or `None` since it has taken one.
     pub fn refusal(&self) -> Option<Arc<String>> {
-        self.refusal.load_full()
+        self.refusals.reason()
     }
 
-    /// Has a database that did not take the last change tried with a page of its own; [`Self::refusal`] says what has come of it. Otherwise, and
+    /// Returns the number of commits that the database has refused since the start.
+    pub fn refused_commits(&self) -> u64 {
+        self.refusals.count()
+    }
+
+    /// Has a database that did not take the last change tried with a write that changes nothing; [`Self::refusal`] says what has come of it. Otherwise, and
     /// while another node leads, nothing is done.
     pub fn try_again(&self) {
         if self.refusal().is_some() {

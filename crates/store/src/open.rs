@@ -9,7 +9,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use bodkin_arrowhead::snapshot::Snapshot;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::mpsc;
@@ -21,6 +21,7 @@ use crate::{
     following::{self, Following, Reporter},
     identity::DirectoryIdentity,
     load,
+    refusal::Refusals,
     replica::Replica,
     replication::Outlet,
     schema::{self, SchemaError},
@@ -98,12 +99,11 @@ impl Opened {
         published: Arc<ArcSwap<Snapshot>>,
         sender: mpsc::Sender<Order>,
         writer: JoinHandle<()>,
+        refusals: Refusals,
         (lock, identity): (File, Arc<DirectoryIdentity>),
     ) -> Self {
         let leads = Arc::new(AtomicBool::new(true));
-        // Of a server it is told how the node stands with it.
-        let refusal = Arc::default();
-        Self { store: Store { source: Source::Shared(shared), published, writer: sender, refusal, leads, identity }, writer, lock }
+        Self { store: Store { source: Source::Shared(shared), published, writer: sender, refusals, leads, identity }, writer, lock }
     }
 
     /// Waits until what was sent to the writer is durable, and releases the directory. Call it when every other handle is
@@ -124,8 +124,8 @@ pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, O
     // From here on this node writes changes of its own, so it cannot continue behind a former leader.
     followed::forget(&connection).map_err(|error| OpenError::Database { file, error: error.to_string() })?;
     let leads = Arc::new(AtomicBool::new(true));
-    start(directory, lock, leads, published, |queue, published, refusal| {
-        Writer { connection, published, queue, refusal, outlet }.run();
+    start(directory, lock, leads, published, |queue, published, refusals| {
+        Writer { connection, published, queue, refusals, outlet }.run();
     })
 }
 
@@ -134,9 +134,9 @@ pub(crate) fn follow(directory: &Path, report: Reporter) -> Result<(Opened, Foll
     let lock = replica.lock().map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
     let (leads, published) = (Arc::new(AtomicBool::new(false)), replica.published().clone());
     let (following, follower) = following::ends(replica, report, leads.clone());
-    let opened = start(directory, lock, leads, published, |queue, published, refusal| {
+    let opened = start(directory, lock, leads, published, |queue, published, refusals| {
         if let Some((connection, outlet)) = follower.run() {
-            Writer { connection, published, queue, refusal, outlet: Some(outlet) }.run();
+            Writer { connection, published, queue, refusals, outlet: Some(outlet) }.run();
         }
     })?;
     Ok((opened, following))
@@ -148,13 +148,13 @@ fn start(
     lock: File,
     leads: Arc<AtomicBool>,
     published: Arc<ArcSwap<Snapshot>>,
-    run: impl FnOnce(mpsc::Receiver<Order>, Arc<ArcSwap<Snapshot>>, Arc<ArcSwapOption<String>>) + Send + 'static,
+    run: impl FnOnce(mpsc::Receiver<Order>, Arc<ArcSwap<Snapshot>>, Refusals) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sender, queue) = mpsc::channel(WRITE_QUEUE_OPERATIONS_MAX);
-    let (source, refusal) = (Source::File(directory.join(DATABASE_FILE).into()), Arc::default());
+    let (source, refusals) = (Source::File(directory.join(DATABASE_FILE).into()), Refusals::default());
     let identity = begin(directory)?;
-    let store = Store { source, published: published.clone(), writer: sender, refusal: Arc::clone(&refusal), leads, identity };
-    let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published, refusal));
+    let store = Store { source, published: published.clone(), writer: sender, refusals: refusals.clone(), leads, identity };
+    let writer = std::thread::Builder::new().name("database".into()).spawn(|| run(queue, published, refusals));
     let writer = writer.map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
     Ok(Opened { store, writer, lock })
 }

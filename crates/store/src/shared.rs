@@ -46,6 +46,7 @@ use crate::{
     draft::{Draft, OperationError},
     identity::DirectoryIdentity,
     open::Opened,
+    refusal::Refusals,
     writer::{self as own_writer, Order},
 };
 
@@ -237,14 +238,15 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
         identity: identity.clone(),
         displaced: watch::Sender::new(None),
     });
-    let (stop, stopped) = watch::channel(());
+    let (refusals, (stop, stopped)) = (Refusals::default(), watch::channel(()));
     let following = shared.clone();
     let follower = std::thread::Builder::new().name("database-news".into());
     let follower = follower.spawn(move || follower::run(&following, Some(session), stopped)).map_err(in_directory)?;
     let (sender, queue) = mpsc::channel::<Order>(crate::WRITE_QUEUE_OPERATIONS_MAX);
-    let writer = Writer { shared: shared.clone(), queue, session: None, retry_at: Instant::now(), follower: (stop, follower) };
+    let follower = (stop, follower);
+    let writer = Writer { shared: shared.clone(), queue, session: None, retry_at: Instant::now(), refusals: refusals.clone(), follower };
     let thread = std::thread::Builder::new().name("database".into()).spawn(move || writer.run()).map_err(in_directory)?;
-    Ok(Opened::shared(shared, snapshot, sender, thread, (lock, identity)))
+    Ok(Opened::shared(shared, snapshot, sender, thread, refusals, (lock, identity)))
 }
 
 /// Listens first, so that nothing that is committed behind the reading is missed.

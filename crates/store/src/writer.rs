@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use bodkin_arrowhead::{snapshot::Snapshot, utc::UtcTime};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +17,7 @@ use crate::{
     database::{Database, DatabaseError},
     draft::{Draft, OperationError},
     open,
+    refusal::Refusals,
     replication::{Committed, Journal, Outlet},
 };
 
@@ -81,8 +82,7 @@ pub(crate) struct Writer {
     pub connection: Connection,
     pub published: Arc<ArcSwap<Snapshot>>,
     pub queue: mpsc::Receiver<Order>,
-    /// Why the last change was not taken; nothing since one was.
-    pub refusal: Arc<ArcSwapOption<String>>,
+    pub refusals: Refusals,
     /// Where commits go before they are answered; `None` where nobody repeats them.
     pub outlet: Option<Outlet>,
 }
@@ -121,21 +121,14 @@ impl Writer {
 
     /// Writes one page as it is, unless a change was taken in the meantime.
     fn try_again(&self) {
-        if self.refusal.load().is_none() {
+        if self.refusals.reason().is_none() {
             return;
         }
         let version = self.connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));
         let write = |version| self.connection.execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA user_version = {version}; COMMIT"));
         match version.and_then(write) {
-            Ok(()) => self.taken(),
-            Err(error) => self.take_back(&error.into()),
-        }
-    }
-
-    fn taken(&self) {
-        if self.refusal.load().is_some() {
-            self.refusal.store(None);
-            tracing::info!("the database takes changes again");
+            Ok(()) => self.refusals.end(),
+            Err(error) => self.take_back(&error.into(), 0),
         }
     }
 
@@ -144,7 +137,7 @@ impl Writer {
         if let Err(error) = self.connection.execute_batch("BEGIN IMMEDIATE") {
             let error = error.into();
             first(Err(unavailable(&error)));
-            self.refusal.store(Some(Arc::new(error.to_string())));
+            self.refusals.note(&error.to_string(), 1);
             return None;
         }
         let mut snapshot = Snapshot::clone(&self.published.load());
@@ -174,7 +167,7 @@ impl Writer {
         match self.connection.execute_batch("COMMIT") {
             Ok(()) => {
                 self.published.store(Arc::new(snapshot));
-                self.taken();
+                self.refusals.end();
                 match (&mut self.outlet, journal) {
                     (Some(outlet), Some(journal)) => outlet(journal.committed(waiting)),
                     _ => waiting.into_iter().for_each(|answer| answer(Ok(()))),
@@ -187,14 +180,13 @@ impl Writer {
 
     /// Takes the group back and tells everybody in it. The published snapshot was not touched.
     fn lose(&self, waiting: Vec<Answer>, error: &DatabaseError) {
-        tracing::error!(%error, operations = waiting.len() + 1, "the database refused a commit; nothing of it was kept");
-        self.take_back(error);
+        self.take_back(error, waiting.len() + 1);
         waiting.into_iter().for_each(|answer| answer(Err(unavailable(error))));
     }
 
     /// Ends the transaction that was not taken, and notes why.
-    fn take_back(&self, error: &DatabaseError) {
-        self.refusal.store(Some(Arc::new(error.to_string())));
+    fn take_back(&self, error: &DatabaseError, operations: usize) {
+        self.refusals.note(&error.to_string(), operations);
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
         {

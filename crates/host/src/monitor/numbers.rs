@@ -138,8 +138,11 @@ impl Monitor {
         let heard = self.api.control.gatekeeper.iter().flat_map(|gatekeeper| heard(&gatekeeper.heard.sum()));
         let spans = self.api.control.traces.iter().flat_map(|traces| traces.numbers());
         let quality = quality::counters(&self.api.control.qualities);
-        let counted =
-            counted.into_iter().chain([parts, log_lost, syncs, lost]).chain(quality).chain(self.forwarding().flat_map(fleet::counters));
+        let counted = counted
+            .into_iter()
+            .chain([parts, log_lost, syncs, lost, disk::counters(&self.disk)])
+            .chain(quality)
+            .chain(self.forwarding().flat_map(fleet::counters));
         let counted = counted.chain(self.way_back().flat_map(fleet::back_counters));
         let counted = counted.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.counters()));
         let standing = self.store.standing();

@@ -19,6 +19,7 @@ use crate::{
     StoreError,
     database::{Database, DatabaseError, DatabaseResult},
     draft::Draft,
+    refusal::Refusals,
     writer::{Answer, Executed, Order, Work, now},
 };
 
@@ -33,6 +34,7 @@ pub(super) struct Writer {
     pub queue: mpsc::Receiver<Order>,
     pub session: Option<Session>,
     pub retry_at: Instant,
+    pub refusals: Refusals,
     /// Ends the thread that follows the other nodes.
     pub follower: (watch::Sender<()>, JoinHandle<()>),
 }
@@ -50,8 +52,7 @@ impl Writer {
         while let Some(order) = self.queue.blocking_recv() {
             match order {
                 Order::Work(first) => self.turn(first),
-                // Nobody asks for that: it has no refusal.
-                Order::Try => {}
+                Order::Try => self.try_again(),
                 Order::Copy(_) => tracing::error!("a shared database is not copied to another node"),
             }
         }
@@ -70,6 +71,7 @@ impl Writer {
                 self.session = Some(session).filter(Session::is_usable);
             }
             Err(why) => {
+                self.refusals.note(&why.to_string(), 1);
                 first(Err(why.clone()));
                 // Whoever waits behind would only be told the same, later.
                 while let Ok(Order::Work(work)) = self.queue.try_recv() {
@@ -77,6 +79,22 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Finds out whether a database that has refused a commit takes one again. A database that is not reached stays refused.
+    fn try_again(&mut self) {
+        if self.refusals.reason().is_none() {
+            return;
+        }
+        let Ok(session) = self.connected() else { return };
+        match session.batch(TRY) {
+            Ok(()) => self.refusals.end(),
+            Err(error) => {
+                take_back(&session);
+                self.refusals.note(&error.to_string(), 0);
+            }
+        }
+        self.session = Some(session).filter(Session::is_usable);
     }
 
     /// An open transaction. That the connection has ended since it was used last is found out by using it: then a new one is made.
@@ -138,13 +156,14 @@ impl Writer {
                 Executed::Failed(answer, error) => {
                     answer(refused(&error));
                     take_back(session);
-                    tracing::error!(%error, operations = waiting.len() + 1, "the shared database refused a group; nothing of it was kept");
+                    self.refusals.note(&error.to_string(), waiting.len() + 1);
                     return waiting.into_iter().for_each(|answer| answer(Err(refused(&error))));
                 }
             }
         }
         match commit(session, shown.commit, &draft.into_touched()) {
             Ok(commit) => {
+                self.refusals.end();
                 self.shared.publish(Shown { commit, ..shown }, snapshot);
                 waiting.into_iter().for_each(|answer| answer(Ok(())));
             }
@@ -155,7 +174,7 @@ impl Writer {
     /// The commit was not answered: it may be there or not.
     fn in_doubt(&self, session: &Session, waiting: Vec<Answer>, error: &DatabaseError) {
         take_back(session);
-        tracing::error!(%error, operations = waiting.len(), "the shared database did not answer a commit");
+        self.refusals.note(&error.to_string(), waiting.len());
         let why = format!("The database did not answer: {error}. It is not known whether the change counts: look, then try again.");
         waiting.into_iter().for_each(|answer| answer(Err(StoreError::Unavailable(why.clone()))));
         if !session.is_usable() {
@@ -192,6 +211,12 @@ fn take_back(session: &Session) {
         tracing::warn!(%error, "the shared database did not take a rollback");
     }
 }
+
+/// Writes 32 KiB that do not compress into the turn's transaction, and removes them again. A full disk refuses them before it refuses a change, which may
+/// fit into pages that are there.
+const TRY: &str = "BEGIN; SELECT FROM shared FOR UPDATE; UPDATE shared SET number = number;
+    INSERT INTO change (number, touched) SELECT -1, array_agg((random() * 9e18)::bigint) FROM generate_series(1, 4096);
+    DELETE FROM change WHERE number = -1; COMMIT";
 
 const AWAY: &str =
     "The shared database is not reached. Nothing was changed; try again later. What was last read from it is served meanwhile.";

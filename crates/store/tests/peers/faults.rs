@@ -182,3 +182,39 @@ fn write_until(store: &Store, own: usize, is_over: &AtomicBool, written: &Atomic
     }
     load
 }
+
+/// Has the database refuse every commit of a change, as a full disk does.
+const FULL: &str = "CREATE FUNCTION bodkin.refuse() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE EXCEPTION ''could not extend file: No space left on device'' USING ERRCODE = ''disk_full''; END';
+    CREATE TRIGGER full_disk BEFORE INSERT ON bodkin.change EXECUTE FUNCTION bodkin.refuse()";
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn refused_commits_are_reported_until_one_is_taken() {
+    let Some(server) = Server::start() else { return skip("refused_commits_are_reported_until_one_is_taken") };
+    let node = Node::start(&server);
+    let register = |number: usize| {
+        let system = system(number);
+        node.runtime.block_on(node.store().write(move |draft| draft.register_system(&system), |_, id| id.0))
+    };
+    register(1).unwrap();
+    assert_eq!((node.store().refusal(), node.store().refused_commits()), (None, 0));
+    server.sql("cloud", FULL);
+    let refused = register(2).unwrap_err().to_string();
+    assert!(refused.contains("No space left"), "{refused}");
+    let why = node.store().refusal().expect("the refusal is reported");
+    assert!(why.contains("No space left"), "{why}");
+    assert!(node.store().standing().unwrap().away.is_none(), "the database is reached");
+    // Without a change the database is tried, and refuses that too.
+    node.store().try_again();
+    eventually(|| node.store().refused_commits() == 2, || "the database is tried again".into());
+    assert!(node.store().refusal().is_some());
+    server.sql("cloud", "DROP TRIGGER full_disk ON bodkin.change");
+    let is_over = || {
+        node.store().try_again();
+        node.store().refusal().is_none()
+    };
+    eventually(is_over, || "the refusal ends without a change".into());
+    assert_eq!(server.sql("cloud", "SELECT count(*) FROM bodkin.change"), "1", "a try leaves nothing");
+    assert_eq!(register(2).unwrap(), 2);
+}

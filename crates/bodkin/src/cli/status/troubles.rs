@@ -23,12 +23,13 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
     let numbers = &overview.numbers;
     let is = |name| number(numbers, name) > 0.0;
     let is_down = |name: &str| numbers.get(name) == Some(&0.0) && !is_connecting(overview, name);
+    let is_away = numbers.get("bodkin_database_connected") == Some(&0.0);
     let leads_alone = is("bodkin_pair_leads") && !is("bodkin_pair_protected");
     let pair = if overview.pair_troubles.is_empty() { pair_numbers(numbers) } else { overview.pair_troubles.clone() };
     let told = [
-        is("bodkin_database_suspended")
-            .then(|| "the database takes no change, and each is answered 503: make room on its disk, or look at the log for what the disk says".to_owned()),
-        (numbers.get("bodkin_database_connected") == Some(&0.0)).then(|| {
+        (is("bodkin_database_suspended") && !is_away)
+            .then(|| "the database takes no change, and each is answered 503: make room on its disk, or look at the log for what the database says".to_owned()),
+        is_away.then(|| {
             "the shared database is not reached: changes are refused, and what was last read is served; look whether PostgreSQL runs, and is reached from here".to_owned()
         }),
         is("bodkin_nodes_silent").then(|| {
