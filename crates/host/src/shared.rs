@@ -19,7 +19,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Numbers of the metrics that stand at some value.
 pub fn gauges(standing: &Standing) -> Vec<(&'static str, &'static str, u64)> {
-    let Standing { number, away, staleness, is_keeper, nodes, certificates_exchanged, audit_copied, .. } = standing;
+    let Standing { number, away, staleness, round_trip, is_keeper, nodes, certificates_exchanged, audit_copied, .. } = standing;
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let staleness_ns = staleness.map_or(0, ns);
     let mut gauges = vec![
@@ -28,6 +28,13 @@ pub fn gauges(standing: &Standing) -> Vec<(&'static str, &'static str, u64)> {
         ("bodkin_database_staleness_seconds", "From another node's last commit to its reading here, by the server's clock.", staleness_ns),
         ("bodkin_database_keeper", "1 at the node that does what is to be done once in the cloud.", u64::from(*is_keeper)),
     ];
+    gauges.extend(round_trip.map(|round_trip| {
+        (
+            "bodkin_database_round_trip_seconds",
+            "Time of a message to the shared database and back, smoothed over the last ones.",
+            ns(round_trip),
+        )
+    }));
     let exchanges = [
         (
             "bodkin_certificate_exchange_age_seconds",

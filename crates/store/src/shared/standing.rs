@@ -32,6 +32,8 @@ pub struct Standing {
     pub setbacks: u64,
     /// Between another node's last commit and its reading here, by the server's clock.
     pub staleness: Option<Duration>,
+    /// Time of a message to the database and back, smoothed; `None` before it was measured.
+    pub round_trip: Option<Duration>,
     /// Whether this node does what is to be done once in the cloud.
     pub is_keeper: bool,
     /// All nodes as they were read last; `None`: they were not read yet.
@@ -56,9 +58,31 @@ struct Inner {
     losses: u64,
     setbacks: u64,
     staleness: Option<Duration>,
+    round_trip: RoundTrip,
     nodes: Option<Arc<Nodes>>,
     certificates_exchanged: Option<Instant>,
     audit_copied: Option<Instant>,
+}
+
+/// Round trip from which on a node is reported as slow; as in the alert BodkinDatabaseSlow.
+pub const SLOW_ROUND_TRIP: Duration = Duration::from_millis(100);
+/// What a new sample counts for in the smoothed round trip: one part of so many.
+const SMOOTHING: u32 = 8;
+
+/// The smoothed round trip to the database, and whether the log says that it is slow.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTrip {
+    smoothed: Option<Duration>,
+    is_slow: bool,
+}
+
+impl RoundTrip {
+    fn note(&mut self, sample: Duration) {
+        let smoothed = self.smoothed.map_or(sample, |before| (before * (SMOOTHING - 1) + sample) / SMOOTHING);
+        self.smoothed = Some(smoothed);
+        // Slow until it is half of that, so that a link near the bound is not logged again and again.
+        self.is_slow = smoothed > if self.is_slow { SLOW_ROUND_TRIP / 2 } else { SLOW_ROUND_TRIP };
+    }
 }
 
 impl Standings {
@@ -74,6 +98,22 @@ impl Standings {
 
     pub fn nodes(&self, nodes: Nodes) {
         self.lock().nodes = Some(Arc::new(nodes));
+    }
+
+    /// Notes how long a message to the database and back took, and logs when this node becomes slow or is slow no more.
+    pub fn round_trip(&self, sample: Duration) {
+        let mut inner = self.lock();
+        let was_slow = inner.round_trip.is_slow;
+        inner.round_trip.note(sample);
+        let RoundTrip { smoothed, is_slow } = inner.round_trip;
+        let round_trip_ms = smoothed.unwrap_or_default().as_millis();
+        match (was_slow, is_slow) {
+            (false, true) => {
+                tracing::warn!(round_trip_ms, "link to the shared database is slow: changes at this node take several round trips")
+            }
+            (true, false) => tracing::info!(round_trip_ms, "link to the shared database is no longer slow"),
+            _ => {}
+        }
     }
 
     pub fn is_keeper(&self) -> bool {
@@ -113,6 +153,7 @@ impl Standings {
             losses: inner.losses,
             setbacks: inner.setbacks,
             staleness: inner.staleness,
+            round_trip: inner.round_trip.smoothed,
             is_keeper: self.is_keeper(),
             nodes: inner.nodes.clone(),
             certificates_exchanged: inner.certificates_exchanged.map(|since| since.elapsed()),
@@ -122,5 +163,24 @@ impl Standings {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_is_slow_until_it_is_halved() {
+        let mut trip = RoundTrip::default();
+        let mut after = |sample_ms, samples| {
+            (0..samples).for_each(|_| trip.note(Duration::from_millis(sample_ms)));
+            trip.is_slow
+        };
+        assert!(!after(1, 1));
+        assert!(!after(600, 1), "one late answer is not a slow link");
+        assert!(after(600, 8));
+        assert!(after(80, 100));
+        assert!(!after(1, 100));
     }
 }

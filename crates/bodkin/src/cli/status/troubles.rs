@@ -11,6 +11,8 @@ use super::{bytes, lasted, number};
 pub const FREE_BYTES_MIN: u64 = 64 << 20;
 /// By how much the clocks of nodes that share a database may differ from its clock; as in the alert BodkinClockDiffers.
 const CLOCK_DIFFERENCE_MAX_S: f64 = 1.0;
+/// Round trip from which on a node's link to the shared database is slow; as in the alert BodkinDatabaseSlow.
+const ROUND_TRIP_MAX_S: f64 = 0.1;
 /// For how long what goes between nodes beside the snapshot may not get through; as in the alerts BodkinCertificatesHeldUp and BodkinAuditNotCopied.
 const EXCHANGE_AGE_MAX_S: f64 = 10.0;
 /// Age of the oldest event that waits for the fleet's stream from which on it is a trouble; as in the alert BodkinFleetBehind.
@@ -41,6 +43,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
             let difference = number(numbers, "bodkin_database_clock_difference_seconds");
             format!("this node's clock differs from the shared database's by {difference:.1} s, and what ends at some time ends there at another: have both machines keep time (NTP)")
+        }),
+        (number(numbers, "bodkin_database_round_trip_seconds") > ROUND_TRIP_MAX_S && !is_away).then(|| {
+            let ms = number(numbers, "bodkin_database_round_trip_seconds") * 1000.0;
+            format!("this node's link to the shared database is slow: a message and its answer take {ms:.0} ms, and each change at this node takes several of them; look at the network between them")
         }),
         held_up(numbers, "bodkin_certificate_exchange_age_seconds").map(|age| {
             format!("certificates have not gone from node to node for {age}: what is revoked at one counts on at others; the log says why, and bodkin doctor looks at the database")
@@ -294,7 +300,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 36] = [
+    const FIRING: [Firing; 37] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
@@ -325,6 +331,7 @@ mod tests {
         ),
         ("BodkinFromFleetAway", &[("bodkin_from_fleet_connected", 0.0)], "wait in its stream"),
         ("BodkinDatabaseSuspended", &[("bodkin_database_suspended", 1.0)], "takes no change"),
+        ("BodkinDatabaseSlow", &[("bodkin_database_connected", 1.0), ("bodkin_database_round_trip_seconds", 0.6)], "take 600 ms"),
         ("BodkinDatabaseAway", &[("bodkin_database_connected", 0.0)], "is not reached"),
         ("BodkinDiskFull", &[("bodkin_data_free_bytes", 5e6)], "5.0 MB are free"),
         (

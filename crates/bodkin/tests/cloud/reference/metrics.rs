@@ -51,10 +51,20 @@ fn collect(text: &str, is_everywhere: bool, metrics: &mut BTreeMap<String, Metri
 fn collect_of_several(metrics: &mut BTreeMap<String, Metric>) {
     let nodes = Nodes { rows: Vec::new(), read_at: Instant::now(), own: String::new(), clock_ahead_us: 0 };
     let (certificates_exchanged, audit_copied) = (Some(Duration::ZERO), Some(Duration::ZERO));
-    let (nodes, staleness) = (Some(Arc::new(nodes)), None);
+    let (nodes, staleness, round_trip) = (Some(Arc::new(nodes)), None, Some(Duration::ZERO));
     let (number, losses, setbacks) = (0, 0, 0);
-    let standing =
-        Standing { number, away: None, losses, setbacks, staleness, is_keeper: false, nodes, certificates_exchanged, audit_copied };
+    let standing = Standing {
+        number,
+        away: None,
+        losses,
+        setbacks,
+        staleness,
+        round_trip,
+        is_keeper: false,
+        nodes,
+        certificates_exchanged,
+        audit_copied,
+    };
     let counts = CrossingCounts::default();
     let gauges = shared::gauges(&standing).into_iter().chain(counts.gauges()).map(|number| ("gauge", number));
     let counters = shared::counters(&standing).into_iter().chain(counts.counters()).map(|number| ("counter", number));
