@@ -167,8 +167,8 @@ impl Draft<'_> {
 
     /// Notifies the other nodes of a shared database, with the commit.
     fn tell_lines(&self) -> Result<(), OperationError> {
-        if matches!(self.database(), Database::Postgres(_)) {
-            self.run("SELECT pg_notify(?1, '')", [CERTIFICATES])?;
+        if !matches!(self.database(), Database::Sqlite(_)) {
+            self.run_later("SELECT pg_notify(?1, '')", [CERTIFICATES])?;
         }
         Ok(())
     }

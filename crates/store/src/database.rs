@@ -13,7 +13,10 @@ pub(crate) use self::{
     row::Row,
     value::{Parameters, Value, params},
 };
-use crate::{replication::Journal, shared::session::Session};
+use crate::{
+    replication::Journal,
+    shared::{Turn, session::Session},
+};
 
 /// What statements are run on.
 #[derive(Clone, Copy)]
@@ -22,6 +25,8 @@ pub(crate) enum Database<'c> {
     Sqlite(&'c Connection),
     /// A server's, shared with other nodes. It has no journal: who follows reads what has changed.
     Postgres(&'c Session),
+    /// The same while this node has its turn: decided on a copy in memory, and sent together.
+    Turn(&'c Turn<'c>),
 }
 
 impl<'c> Database<'c> {
@@ -30,6 +35,7 @@ impl<'c> Database<'c> {
         match self {
             Self::Sqlite(connection) => with(connection, sql, (journal, parameters), |statement, values| Ok(statement.execute(values)?)),
             Self::Postgres(session) => session.run(sql, parameters),
+            Self::Turn(turn) => turn.run(sql, parameters),
         }
     }
 
@@ -47,6 +53,14 @@ impl<'c> Database<'c> {
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }),
             Self::Postgres(session) => session.rows(sql, parameters)?.first().map(|row| read(&Row::Postgres(row))).transpose(),
+            Self::Turn(turn) => {
+                let (mut read, mut first) = (Some(read), None);
+                turn.carry_out(sql, parameters, &mut |row| {
+                    first = read.take().map(|read| read(row)).transpose()?;
+                    Ok(false)
+                })?;
+                Ok(first)
+            }
         }
     }
 
@@ -68,6 +82,14 @@ impl<'c> Database<'c> {
                 Ok(all)
             }),
             Self::Postgres(session) => session.rows(sql, parameters)?.iter().map(|row| read(&Row::Postgres(row))).collect(),
+            Self::Turn(turn) => {
+                let mut all = Vec::new();
+                turn.carry_out(sql, parameters, &mut |row| {
+                    all.push(read(row)?);
+                    Ok(true)
+                })?;
+                Ok(all)
+            }
         }
     }
 
@@ -83,6 +105,7 @@ impl<'c> Database<'c> {
                 Ok(())
             }
             Self::Postgres(session) => session.rows_once(sql)?.iter().try_for_each(|row| read(&Row::Postgres(row))),
+            Self::Turn(turn) => turn.carry_out(sql, (), &mut |row| read(row).map(|()| true)).map(drop),
         }
     }
 }

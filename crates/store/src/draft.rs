@@ -133,6 +133,15 @@ impl<'w> Draft<'w> {
         self.database.run(sql, parameters, self.journal.as_ref())
     }
 
+    /// Runs a statement whose result nobody needs, and that the database does not refuse for its values. On a shared database it is sent with the next
+    /// statement that needs an answer, or with the commit.
+    pub(crate) fn run_later<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<()> {
+        match self.database {
+            Database::Turn(turn) => turn.run_later(sql, parameters),
+            _ => self.run(sql, parameters).map(drop),
+        }
+    }
+
     /// Runs a statement on what the database keeps for this node alone: nobody repeats it.
     pub(crate) fn run_own<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<usize> {
         self.database.run(sql, parameters, None)

@@ -44,10 +44,10 @@ impl Draft<'_> {
             let system = entry.system.map(CoreSystem::name);
             let ms = milliseconds(entry.entry_date);
             let id = log_id(ms, count, drawn());
-            self.run(INSERT, params![id, ms, &entry.logger, entry.level as u8, system, &entry.message])?;
+            self.run_later(INSERT, params![id, ms, &entry.logger, entry.level as u8, system, &entry.message])?;
         }
         let kept = i64::try_from(entries_max).unwrap_or(i64::MAX);
-        self.run("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?1", [kept])?;
+        self.run_later("DELETE FROM logs WHERE id <= (SELECT max(id) FROM logs) - ?1", [kept])?;
         Ok(())
     }
 

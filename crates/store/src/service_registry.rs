@@ -228,11 +228,17 @@ impl Draft<'_> {
         let now = self.now_seconds();
         if let Some(own) = self.own_core().and_then(|own| own.row_of(&system.key())) {
             // Another node may have had its row be elsewhere.
-            self.run(
+            let moved = self.run(
                 "UPDATE system_ SET address = ?3, port = ?4 WHERE id = ?1 AND system_name = ?2 AND NOT EXISTS (
                      SELECT 1 FROM system_ AS here WHERE here.system_name = ?2 AND here.address = ?3 AND here.port = ?4)",
                 params![own.0, system.name.as_str(), system.address.as_str(), system.port],
             )?;
+            // The snapshot shows it there already; the other nodes' copies of the row do not.
+            if moved > 0
+                && let Some(shown) = self.snapshot().system(own).cloned()
+            {
+                self.changed(Change::System(shown));
+            }
         }
         let put = self.row(
             "INSERT INTO system_ (system_name, address, port, authentication_info, metadata, created_at, updated_at)

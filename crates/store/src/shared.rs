@@ -3,17 +3,21 @@
 mod audit_line;
 mod change;
 mod claim;
+mod copy;
 mod follower;
 mod look;
 mod migrate;
+mod mirror;
 mod node;
 mod own_core;
 mod place;
 mod reader;
 mod schema;
+mod script;
 pub(crate) mod session;
 mod standing;
 mod tls;
+mod turn;
 mod writer;
 
 use std::{
@@ -21,7 +25,7 @@ use std::{
     io::{self, Write},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use arc_swap::ArcSwap;
@@ -37,7 +41,7 @@ pub use self::{
     place::{DatabasePlace, NoPlace, Secrecy},
     standing::{Exchange, Standing},
 };
-pub(crate) use self::{change::Touched, own_core::OwnCore};
+pub(crate) use self::{change::Touched, own_core::OwnCore, script::DIVERGED, turn::Turn};
 use self::{reader::Reader, session::Session, standing::Standings, writer::Writer};
 use crate::{
     OpenError,
@@ -49,6 +53,9 @@ use crate::{
     refusal::Refusals,
     writer::{self as own_writer, Order},
 };
+
+/// How long a node may hold its turn: then the server takes its transaction back, also if the node's network is cut.
+pub(crate) const TURN_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// What names a node, in its data directory.
 const NODE_FILE: &str = "node";
@@ -244,7 +251,16 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
     let follower = follower.spawn(move || follower::run(&following, Some(session), stopped)).map_err(in_directory)?;
     let (sender, queue) = mpsc::channel::<Order>(crate::WRITE_QUEUE_OPERATIONS_MAX);
     let follower = (stop, follower);
-    let writer = Writer { shared: shared.clone(), queue, session: None, retry_at: Instant::now(), refusals: refusals.clone(), follower };
+    let writer = Writer {
+        shared: shared.clone(),
+        queue,
+        session: None,
+        copy: None,
+        next_turn: Instant::now(),
+        retry_at: Instant::now(),
+        refusals: refusals.clone(),
+        follower,
+    };
     let thread = std::thread::Builder::new().name("database".into()).spawn(move || writer.run()).map_err(in_directory)?;
     Ok(Opened::shared(shared, snapshot, sender, thread, refusals, (lock, identity)))
 }

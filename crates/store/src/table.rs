@@ -37,7 +37,7 @@ pub(crate) struct Members {
 }
 
 /// Which table; its number is the one on the replica link (`docs/formats/replica-link.md`), where 14 is a topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Kind {
     System = 1,
@@ -131,7 +131,7 @@ impl Kind {
         }
     }
 
-    fn table(self) -> &'static Table {
+    pub(crate) fn table(self) -> &'static Table {
         match self {
             Self::System => &load::SYSTEMS,
             Self::Definition => &load::DEFINITIONS,

@@ -59,8 +59,9 @@ where
 {
     // A caller that is gone needs no answer, so failed sends are ignored.
     Box::new(move |draft| {
-        let result = match draft {
-            Ok(draft) => draft.savepoint(operation).map(|id| view(draft.snapshot(), id)),
+        // On a shared database a refusal counts only if the node still has its turn, as its commit shows.
+        let (result, is_shared) = match draft {
+            Ok(draft) => (draft.savepoint(operation).map(|id| view(draft.snapshot(), id)), draft.own_core().is_some()),
             Err(error) => {
                 drop(answer.send(Err(error)));
                 return Executed::Answered;
@@ -68,6 +69,9 @@ where
         };
         match result {
             Ok(result) => Executed::Waiting(Box::new(move |committed| drop(answer.send(committed.map(|()| result))))),
+            Err(OperationError::Refused(refusal)) if is_shared => {
+                Executed::Waiting(Box::new(move |committed| drop(answer.send(committed.and(Err(refusal.into()))))))
+            }
             Err(OperationError::Refused(refusal)) => {
                 drop(answer.send(Err(refusal.into())));
                 Executed::Answered

@@ -46,6 +46,10 @@ use crate::{
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 /// Lines of one operation.
 const LINES_BROUGHT_MAX: usize = 100;
+/// Time that the round trips of one operation may take: half of a turn's.
+const LINES_TIME_MAX: Duration = Duration::from_millis(1_500);
+/// Round trips to a shared database for each line.
+const LINE_ROUND_TRIPS: u32 = 2;
 /// A standby whose lines the leader has not taken for so long reports that.
 const UNSHARED_MAX: Duration = Duration::from_secs(10);
 
@@ -212,7 +216,8 @@ impl Account {
 
     async fn bring_of(&self, node: &Arc<str>, lines: Vec<LedgerLine>) -> Result<(), AccountError> {
         let lines: Vec<NewLine> = lines.into_iter().map(new_line).collect();
-        for some_lines in lines.chunks(LINES_BROUGHT_MAX) {
+        let round_trip = self.store.standing().and_then(|standing| standing.round_trip).unwrap_or_default();
+        for some_lines in lines.chunks(lines_at_once(round_trip)) {
             let (authority, node, some) = (self.authority.clone(), node.clone(), some_lines.to_vec());
             let taken = self.store.write(move |draft| draft.bring_lines(&authority, &node, &some), |_, taken| taken).await?;
             let revoked = some_lines.iter().filter(|line| line.issued.is_none()).map(|line| line.serial.as_str());
@@ -404,6 +409,12 @@ impl Account {
     }
 }
 
+/// Returns how many lines one operation has, so that it ends within a turn.
+fn lines_at_once(round_trip: Duration) -> usize {
+    let of_line_us = (round_trip * LINE_ROUND_TRIPS).as_micros().max(1);
+    usize::try_from(LINES_TIME_MAX.as_micros() / of_line_us).unwrap_or(LINES_BROUGHT_MAX).clamp(1, LINES_BROUGHT_MAX)
+}
+
 /// Since when the leader lacks lines of this standby's own ledger.
 #[derive(Default)]
 struct Unshared {
@@ -444,5 +455,16 @@ fn tell(taken: Taken) {
             refused,
             "lines of the account of certificates are none, and were passed over: somebody else writes into the database"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_link_brings_fewer_lines_at_once() {
+        let at_once = [0, 1, 10, 100, 600, 5_000].map(|ms| lines_at_once(Duration::from_millis(ms)));
+        assert_eq!(at_once, [100, 100, 75, 7, 1, 1]);
     }
 }

@@ -28,6 +28,12 @@ pub enum DatabaseError {
     /// The connection to PostgreSQL has ended.
     #[error("the connection to it has ended")]
     Lost,
+    /// What the server does differs from what was decided on this node's copy of its tables.
+    #[error("this node's copy of the tables differs from the database: {0}")]
+    Diverged(String),
+    /// The node's turn has lasted too long.
+    #[error("the turn of this node has lasted for more than {} s: its link to the database is too slow for this change", crate::shared::TURN_TIME_MAX.as_secs())]
+    TurnOver,
     /// A column holds what none of this cloud's operations writes.
     #[error("column {column} of a row holds what does not belong there: {why}")]
     Column {
@@ -63,7 +69,15 @@ impl DatabaseError {
                     | rusqlite::Error::IntegralValueOutOfRange(..)
             ),
             Self::Column { .. } => true,
-            Self::Postgres(_) | Self::Tls(_) | Self::NoHost(_) | Self::Slow(_) | Self::Lost | Self::NoRow | Self::Nul => false,
+            Self::Diverged(_)
+            | Self::TurnOver
+            | Self::Postgres(_)
+            | Self::Tls(_)
+            | Self::NoHost(_)
+            | Self::Slow(_)
+            | Self::Lost
+            | Self::NoRow
+            | Self::Nul => false,
         }
     }
 
@@ -71,6 +85,11 @@ impl DatabaseError {
     pub(crate) fn is_of_values(&self) -> bool {
         // PostgreSQL's data exceptions (a text with a NUL), constraints, limits of the program (a key too long for its index).
         matches!(self, Self::Nul) || matches!(self.state().and_then(|state| state.get(..2)), Some("22" | "23" | "54"))
+    }
+
+    /// Whether a copy of the tables differs from the database.
+    pub(crate) fn is_divergence(&self) -> bool {
+        matches!(self, Self::Diverged(_)) || self.state() == Some(crate::shared::DIVERGED)
     }
 
     /// The SQLSTATE that PostgreSQL gave.

@@ -128,6 +128,7 @@ impl Draft<'_> {
 fn shared(database: Database<'_>) -> DatabaseResult<&Session> {
     match database {
         Database::Postgres(session) => Ok(session),
+        Database::Turn(turn) => Ok(turn.session()),
         Database::Sqlite(_) => Err(DatabaseError::NoRow),
     }
 }

@@ -83,11 +83,7 @@ pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown, 
     let begun = told.first().map(|row| commit_in(row, 2)).transpose()?;
     let is_other = |begun: Commit| begun.number == from.commit.number && begun != from.commit;
     if commit.number < from.commit.number || begun.is_some_and(is_other) {
-        tracing::error!(
-            shown = from.commit.number,
-            found = commit.number,
-            "the shared database lacks commits that this node has shown, as behind a fail-over to a standby that was behind, or a restore: what was answered in them is lost"
-        );
+        log_setback(from.commit, commit);
         let (commit, read) = read_all(session, own_core)?;
         *snapshot = read;
         return Ok(Reached { shown: Shown { setbacks: from.setbacks + 1, commit }, age_us: None });
@@ -110,8 +106,22 @@ pub(crate) fn catch_up(session: &Session, snapshot: &mut Snapshot, from: Shown, 
     Ok(Reached { shown, age_us: told.last().map(|row| row.try_get(1)).transpose()? })
 }
 
+/// Logs that the database is at `found`, and lacks `shown` or a commit before it.
+pub(crate) fn log_setback(shown: Commit, found: Commit) {
+    tracing::error!(
+        shown = shown.number,
+        found = found.number,
+        "the shared database lacks commits that this node has shown, as after a failover to a standby that was behind, or a restore: what was answered in them is lost"
+    );
+}
+
 /// Has the snapshot show these rows as they are.
-fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8, BTreeSet<i64>>, own_core: &OwnCore) -> DatabaseResult<()> {
+pub(crate) fn apply(
+    database: Database<'_>,
+    snapshot: &mut Snapshot,
+    touched: &BTreeMap<u8, BTreeSet<i64>>,
+    own_core: &OwnCore,
+) -> DatabaseResult<()> {
     let (mut gone, mut there) = (Vec::new(), Vec::new());
     for (kind, ids) in touched {
         let kind = Kind::of_number(*kind).ok_or_else(|| DatabaseError::column(0, format_args!("a change of the unknown kind {kind}")))?;
@@ -126,11 +136,14 @@ fn apply(database: Database<'_>, snapshot: &mut Snapshot, touched: &BTreeMap<u8,
     Ok(())
 }
 
+/// Ends a transaction, however long a standby takes: a limit would have the server answer a commit that the standby lacks.
+pub(crate) const COMMIT: &str = "SET LOCAL statement_timeout = 0; COMMIT";
+
 /// The statements that end a transaction with these changes, as the commit of this number. Their last row has its time.
 pub(crate) fn commit(number: i64, touched: &Touched) -> String {
     let pairs = touched.iter().map(|(kind, id)| format!("{kind},{id}")).collect::<Vec<_>>().join(",");
     format!(
         "UPDATE shared SET number = {number}; INSERT INTO change (number, touched) VALUES ({number}, '{{{pairs}}}')
-            RETURNING (extract(epoch FROM at) * 1000000)::bigint; NOTIFY {CHANNEL}; COMMIT"
+            RETURNING (extract(epoch FROM at) * 1000000)::bigint; NOTIFY {CHANNEL}; {COMMIT}"
     )
 }

@@ -123,6 +123,7 @@ impl Draft<'_> {
         match self.database() {
             Database::Sqlite(_) => Ok(Vec::new()),
             Database::Postgres(session) => Ok(read(session)?),
+            Database::Turn(turn) => Ok(read(turn.session())?),
         }
     }
 }

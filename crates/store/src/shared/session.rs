@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config, Connection, NoTls, Row, SimpleQueryMessage, Socket, Statement,
+    AsyncMessage, Client, Config, Connection, NoTls, Row, SimpleQueryMessage, SimpleQueryRow, Socket, Statement,
     tls::MakeTlsConnect,
     types::{FromSql, ToSql},
 };
@@ -39,6 +39,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 const SETTINGS: &str =
     "SET idle_in_transaction_session_timeout = '5s'; SET lock_timeout = '12s'; SET client_connection_check_interval = '1s';
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET client_min_messages = 'error';
+    SET standard_conforming_strings = on; SET bytea_output = 'hex';
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
 /// The channel on which nodes tell each other of their commits.
@@ -108,6 +109,64 @@ impl Session {
         Ok(numbers)
     }
 
+    /// Runs statements without parameters; gives the rows of each as texts.
+    pub fn texts(&self, sql: &str) -> DatabaseResult<Vec<Vec<SimpleQueryRow>>> {
+        self.texts_within(STATEMENT_TIME_MAX, sql)
+    }
+
+    /// As [`Self::texts`], where they read whole tables.
+    pub fn tables(&self, sql: &str) -> DatabaseResult<Vec<Vec<SimpleQueryRow>>> {
+        self.texts_within(TABLE_TIME_MAX, sql)
+    }
+
+    fn texts_within(&self, time_max: Duration, sql: &str) -> DatabaseResult<Vec<Vec<SimpleQueryRow>>> {
+        let (mut all, mut rows) = (Vec::new(), Vec::new());
+        for message in self.wait(time_max, self.client.simple_query(sql))? {
+            match message {
+                SimpleQueryMessage::Row(row) => rows.push(row),
+                SimpleQueryMessage::CommandComplete(_) => all.push(std::mem::take(&mut rows)),
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+
+    /// Runs statements without parameters and one with them, which is sent without waiting for the others' answer; gives its rows and how many it has changed.
+    pub fn answer_behind(&self, before: &str, sql: &str, values: &[Value<'_>]) -> DatabaseResult<(Vec<Row>, usize)> {
+        let before = if self.statements.borrow().contains_key(sql) {
+            before
+        } else {
+            // A transaction that has failed takes nothing before it is put back.
+            self.batch(before).map_err(|error| if error.state().is_some() { DatabaseError::Diverged(error.to_string()) } else { error })?;
+            ""
+        };
+        let statement = self.statement(sql)?;
+        let has_rows = !statement.columns().is_empty();
+        let lent = lent(values);
+        let answer = async {
+            let statements = async { self.client.batch_execute(before).await.map_err(Failed::Before) };
+            let last = async {
+                let answer = if has_rows {
+                    self.client.query(&statement, &lent).await.map(|rows| (rows, 0))
+                } else {
+                    self.client.execute(&statement, &lent).await.map(|count| (Vec::new(), usize::try_from(count).unwrap_or(usize::MAX)))
+                };
+                answer.map_err(Failed::Last)
+            };
+            // Both are sent when they are polled first, in this order.
+            let (before, last) = tokio::join!(statements, last);
+            before.and(last)
+        };
+        match self.answered(STATEMENT_TIME_MAX, answer)? {
+            Ok(answer) => Ok(answer),
+            // What was decided before is not this operation's fault.
+            Err(Failed::Before(error)) if error.as_db_error().is_some() => {
+                Err(DatabaseError::Diverged(DatabaseError::from(error).to_string()))
+            }
+            Err(Failed::Before(error) | Failed::Last(error)) => Err(error.into()),
+        }
+    }
+
     /// Runs a statement; gives the number of changed rows.
     pub fn run<'p>(&self, sql: &str, parameters: impl Parameters<'p>) -> DatabaseResult<usize> {
         let statement = self.statement(sql)?;
@@ -159,8 +218,12 @@ impl Session {
     }
 
     fn wait<T>(&self, time_max: Duration, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> DatabaseResult<T> {
+        Ok(self.answered(time_max, answer)??)
+    }
+
+    fn answered<T>(&self, time_max: Duration, answer: impl Future<Output = T>) -> DatabaseResult<T> {
         if let Ok(answer) = self.runtime().block_on(async { timeout(time_max, answer).await }) {
-            return Ok(answer?);
+            return Ok(answer);
         }
         self.is_stuck.set(true);
         Err(DatabaseError::Slow(time_max))
@@ -176,6 +239,12 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
+}
+
+/// Which of several statements has failed.
+enum Failed {
+    Before(tokio_postgres::Error),
+    Last(tokio_postgres::Error),
 }
 
 /// The schema that has what a node keeps for itself.

@@ -73,13 +73,14 @@ const SMOOTHING: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundTrip {
     smoothed: Option<Duration>,
+    last: Duration,
     is_slow: bool,
 }
 
 impl RoundTrip {
     fn note(&mut self, sample: Duration) {
         let smoothed = self.smoothed.map_or(sample, |before| (before * (SMOOTHING - 1) + sample) / SMOOTHING);
-        self.smoothed = Some(smoothed);
+        (self.smoothed, self.last) = (Some(smoothed), sample);
         // Slow until it is half of that, so that a link near the bound is not logged again and again.
         self.is_slow = smoothed > if self.is_slow { SLOW_ROUND_TRIP / 2 } else { SLOW_ROUND_TRIP };
     }
@@ -105,7 +106,7 @@ impl Standings {
         let mut inner = self.lock();
         let was_slow = inner.round_trip.is_slow;
         inner.round_trip.note(sample);
-        let RoundTrip { smoothed, is_slow } = inner.round_trip;
+        let RoundTrip { smoothed, is_slow, .. } = inner.round_trip;
         let round_trip_ms = smoothed.unwrap_or_default().as_millis();
         match (was_slow, is_slow) {
             (false, true) => {
@@ -114,6 +115,12 @@ impl Standings {
             (true, false) => tracing::info!(round_trip_ms, "link to the shared database is no longer slow"),
             _ => {}
         }
+    }
+
+    /// Returns the time of a message to the database and back, the last or the smoothed one, whichever is longer; 0 before it was measured.
+    pub fn longer_round_trip(&self) -> Duration {
+        let RoundTrip { smoothed, last, .. } = self.lock().round_trip;
+        last.max(smoothed.unwrap_or_default())
     }
 
     pub fn is_keeper(&self) -> bool {

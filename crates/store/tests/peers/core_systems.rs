@@ -10,7 +10,7 @@ use bodkin_arrowhead::{
 use super::*;
 
 /// A service of the Event Handler at a node.
-fn service(definition: &str, port: u16) -> Registration {
+pub(super) fn service(definition: &str, port: u16) -> Registration {
     let form = ServiceRegistryRequest {
         service_definition: Some(definition.into()),
         provider_system: Some(at(port)),

@@ -5,6 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
+use bodkin_arrowhead::{
+    log::{LogEntry, LogLevel},
+    utc::UtcTime,
+};
+
 use super::*;
 
 #[test]
@@ -217,4 +222,36 @@ fn refused_commits_are_reported_until_one_is_taken() {
     eventually(is_over, || "the refusal ends without a change".into());
     assert_eq!(server.sql("cloud", "SELECT count(*) FROM bodkin.change"), "1", "a try leaves nothing");
     assert_eq!(register(2).unwrap(), 2);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn long_text_is_refused_for_its_sender_alone() {
+    let Some(server) = Server::start() else { return skip("long_text_is_refused_for_its_sender_alone") };
+    let node = Node::start(&server);
+    // Longer than a row of an index may be, and it does not compress.
+    let long: String = (1..1000_u32).map(|number| format!("{:08x}", number.wrapping_mul(2_654_435_761))).collect();
+    // The second time the server knows the statements already.
+    for round in 0..2 {
+        let store = node.store().clone();
+        let (first, last) = (system(10 * round + 1), system(10 * round + 2));
+        let mut wrong = core_systems::service("too-long", 9000);
+        wrong.service_uri = long.as_str().into();
+        let (at, message) = (UtcTime::from_unix_seconds(1), "it's".to_owned());
+        let log = [LogEntry { entry_date: at, logger: "l".into(), level: LogLevel::Info, system: None, message }];
+        let (first, wrong, logged, last) = node.runtime.block_on(async {
+            tokio::join!(
+                store.write(move |draft| draft.register_system(&first), |_, id| id.0),
+                store.write(move |draft| draft.register(wrong), |_, id| id.0),
+                store.write(move |draft| draft.append_log(&log, 10), |_, ()| ()),
+                store.write(move |draft| draft.register_system(&last), |_, id| id.0),
+            )
+        });
+        assert!(matches!(&wrong, Err(StoreError::Refused(why)) if why.to_string().contains("54000")), "{wrong:?}");
+        let next = 2 * i64::try_from(round).unwrap();
+        assert_eq!((first.unwrap(), logged.unwrap(), last.unwrap()), (next + 1, (), next + 2), "the refused one has no id");
+    }
+    let counts = "SELECT (SELECT count(*) FROM bodkin.logs), (SELECT count(*) FROM bodkin.service_definition), (SELECT count(*) FROM bodkin.system_)";
+    assert_eq!(server.sql("cloud", counts), "2|0|4");
+    assert_eq!(Node::start(&server).snapshot(), node.snapshot());
 }
