@@ -17,6 +17,8 @@ use std::{
     str::FromStr,
 };
 
+use rusqlite::{Connection, OptionalExtension};
+
 use crate::{
     database::params,
     draft::{Draft, OperationError},
@@ -292,11 +294,38 @@ fn database_of(path: &Path) -> Result<Option<DatabaseId>, IdentityError> {
     }
 }
 
+/// The identity of a SQLite database; `None` if none was drawn yet.
+///
+/// # Errors
+/// Returns the database's error. An identity that is none counts as missing.
+pub(crate) fn of_database(connection: &Connection) -> rusqlite::Result<Option<DatabaseId>> {
+    let found = connection.query_row("SELECT database FROM identity", [], |row| row.get::<_, String>(0)).optional()?;
+    Ok(found.and_then(|id| id.parse().ok()))
+}
+
+/// Looks whether every part of a directory that names a database names this one.
+///
+/// # Errors
+/// Returns an error if a part belongs to another database.
+pub fn check_parts(directory: &Path, database: &DatabaseId) -> Result<(), IdentityError> {
+    unbound_parts(directory, database).map(drop)
+}
+
 /// Notes beside each part of a directory that it belongs to this database. A disk that does not take the note is tried again at the next start.
 ///
 /// # Errors
 /// Returns an error if a part belongs to another database; then nothing is noted.
 pub fn bind_parts(directory: &Path, database: &DatabaseId) -> Result<(), IdentityError> {
+    for path in unbound_parts(directory, database)? {
+        if let Err(error) = replace(&path, &format!("{database}\n")) {
+            tracing::warn!(%error, file = %path.display(), "the database that a part of the data directory belongs to is not noted");
+        }
+    }
+    Ok(())
+}
+
+/// The files of parts that are there and name no database.
+fn unbound_parts(directory: &Path, database: &DatabaseId) -> Result<Vec<PathBuf>, IdentityError> {
     let mut unbound = Vec::new();
     for (name, part) in PARTS {
         let place = directory.join(name);
@@ -310,12 +339,7 @@ pub fn bind_parts(directory: &Path, database: &DatabaseId) -> Result<(), Identit
             None => {}
         }
     }
-    for path in unbound {
-        if let Err(error) = replace(&path, &format!("{database}\n")) {
-            tracing::warn!(%error, file = %path.display(), "the database that a part of the data directory belongs to is not noted");
-        }
-    }
-    Ok(())
+    Ok(unbound)
 }
 
 /// Moves the events of a directory aside, which the caller has locked, and has the other parts belong to whichever database comes next.

@@ -4,7 +4,12 @@ use std::{fs, io, path::Path};
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::{database::DatabaseError, open::DATABASE_FILE, schema as tables};
+use crate::{
+    database::DatabaseError,
+    identity::{self, DatabaseId},
+    open::DATABASE_FILE,
+    schema as tables,
+};
 
 /// Faults that are told; one is enough to know.
 const FAULTS_MAX: usize = 10;
@@ -73,6 +78,18 @@ pub fn was_secure(directory: &Path) -> Result<Option<bool>, InspectionError> {
     let mut query = connection.prepare("SELECT secure FROM cloud WHERE own_cloud")?;
     let modes = query.query_map([], |row| row.get::<_, bool>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(modes.first().copied())
+}
+
+/// The identity of the database in `directory`; `None` where it has none yet.
+///
+/// # Errors
+/// Returns an error if the database cannot be read.
+pub fn database_id(directory: &Path) -> Result<Option<DatabaseId>, InspectionError> {
+    let Some(connection) = open_in(directory)? else { return Ok(None) };
+    if !has_table(&connection, "identity")? {
+        return Ok(None);
+    }
+    Ok(identity::of_database(&connection)?)
 }
 
 /// Whether there is a table of this name.

@@ -2,11 +2,12 @@
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Write},
+    io::{self, Read, Seek, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
@@ -31,6 +32,9 @@ use crate::{
 
 /// The database in the data directory.
 pub(crate) const DATABASE_FILE: &str = "bodkin.sqlite";
+
+/// How long a lock that this process held itself is waited for.
+const OWN_LOCK_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Rights of a data directory that is made here: events and the registry are its owner's business. One that is there keeps its own.
 const OWN_RIGHTS: u32 = 0o700;
@@ -210,17 +214,25 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     let mut file =
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(directory.join("lock")).map_err(in_directory)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            // The holder's number is a courtesy; without it the message still says what to do.
-            let _ = file.read_to_string(&mut pid);
+    let begun = Instant::now();
+    loop {
+        let mut pid = String::new();
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) => {
+                // The holder's number is a courtesy; without it the message still says what to do.
+                let _ = file.rewind().and_then(|()| file.read_to_string(&mut pid));
+            }
+            Err(TryLockError::Error(error)) => return Err(in_directory(error)),
+        }
+        // This process has released it: a child that it has just forked holds it until it runs its program.
+        if pid.trim() != std::process::id().to_string() || begun.elapsed() >= OWN_LOCK_WAIT_MAX {
             let holder = if pid.trim().is_empty() { String::new() } else { format!(" (pid {})", pid.trim()) };
             return Err(OpenError::InUse { directory: directory.to_owned(), holder });
         }
-        Err(TryLockError::Error(error)) => return Err(in_directory(error)),
+        std::thread::sleep(OWN_LOCK_WAIT_MAX / 100);
     }
+    file.rewind().map_err(in_directory)?;
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(in_directory)?;
     Ok(file)
 }

@@ -18,6 +18,7 @@ use crate::{
     OpenError, audit, certificate_line,
     database::{Database, DatabaseError},
     followed::{self, Followed},
+    identity::{self, IdentityError},
     load,
     open::{self, DATABASE_FILE},
     replication::{NoOperation, Operation, Touched},
@@ -46,6 +47,9 @@ pub enum ReplicaError {
     /// An operation that is none.
     #[error("{0}. A new copy is needed.")]
     Unreadable(#[from] NoOperation),
+    /// The copy is of another database than the events of this node.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// Bytes that belong to nothing.
     #[error("{0} came where a copy or an operation behind one was expected")]
     OutOfPlace(&'static str),
@@ -149,6 +153,9 @@ impl Replica {
         drop(self.receiving.take().ok_or(ReplicaError::OutOfPlace("the end of a copy"))?);
         let file = self.directory.join(RECEIVED_FILE);
         let copy = open_copy(&file).map_err(unusable)?;
+        if let Some(database) = identity::of_database(&copy).map_err(|error| unusable(error.into()))? {
+            identity::check_parts(&self.directory, &database)?;
+        }
         keep_own(&copy, &self.directory.join(DATABASE_FILE)).map_err(|error| unusable(error.into()))?;
         let noted = followed::prepare(&copy).and_then(|()| followed::write(&copy, followed));
         noted.map_err(|error| unusable(error.into()))?;

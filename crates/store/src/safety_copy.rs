@@ -13,14 +13,14 @@ use std::{
 };
 
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension,
+    Connection, OpenFlags,
     backup::{Backup, StepResult},
 };
 
 use crate::{
     OpenError,
     database::DatabaseError,
-    identity::{self, DatabaseId, IdentityError, InvalidIdentity},
+    identity::{self, DatabaseId, IdentityError},
     inspection::{self, InspectionError},
     open::{self, DATABASE_FILE},
     replica::{Replica, ReplicaError},
@@ -256,6 +256,8 @@ pub fn put_back(directory: &Path, file: &Path, events: Events) -> Result<PutBack
         }
         Err(error) => return Err(error.into()),
     };
+    // A copy of another database is not taken over beside its events.
+    let discarded = if events == Events::Discard { identity::discard_events(directory)? } else { None };
     replica.begin_copy()?;
     let (mut from, mut part) = (File::open(file).map_err(in_file(file))?, vec![0; PART_BYTES]);
     loop {
@@ -281,7 +283,6 @@ pub fn put_back(directory: &Path, file: &Path, events: Events) -> Result<PutBack
     {
         keep_counters(&connection, kept)?;
     }
-    let discarded = if events == Events::Discard { identity::discard_events(directory)? } else { None };
     Ok(PutBack { schema, systems, services, before, discarded })
 }
 
@@ -311,8 +312,7 @@ fn identity_of(file: &Path) -> Result<Option<DatabaseId>, SafetyCopyError> {
     if !inspection::has_table(&connection, "identity")? {
         return Ok(None);
     }
-    let found = connection.query_row("SELECT database FROM identity", [], |row| row.get::<_, String>(0)).optional()?;
-    found.map(|id| id.parse().map_err(|error: InvalidIdentity| no_copy(error.to_string()))).transpose()
+    Ok(identity::of_database(&connection)?)
 }
 
 /// Has ids go on behind those of another database of the same cloud: events in the log name systems by them.
@@ -475,6 +475,29 @@ mod tests {
         let back = put_back(other.path(), &file, Events::Discard).unwrap();
         assert_eq!(back.discarded, Some(other.path().join("events.discarded")));
         identity::bind_parts(other.path(), &ids[0]).unwrap();
+    }
+
+    /// A standby whose host served another cloud before.
+    #[test]
+    fn leaders_copy_is_refused_beside_foreign_events() {
+        let (leader, standby, copies) = (directory("leader"), directory("standby"), TempDir::new().unwrap());
+        let ids = [DatabaseId::draw().unwrap(), DatabaseId::draw().unwrap()];
+        identify(leader.path(), &ids[0]);
+        identify(standby.path(), &ids[1]);
+        let file = copies.path().join("copy");
+        make(leader.path(), &file).unwrap();
+        let received = || {
+            let mut replica = Replica::open(standby.path()).unwrap();
+            replica.begin_copy().unwrap();
+            replica.part(&fs::read(&file).unwrap()).unwrap();
+            replica.end_copy(None)
+        };
+        let told = received().unwrap_err().to_string();
+        assert!(ids.iter().all(|id| told.contains(&id.to_string())) && told.contains("discard-events"), "{told}");
+        assert_eq!(systems(standby.path()), ["standby"], "nothing was changed");
+        discard_events(standby.path()).unwrap();
+        received().unwrap();
+        assert_eq!(systems(standby.path()), ["leader"]);
     }
 
     #[test]

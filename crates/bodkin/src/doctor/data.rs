@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_store::inspection::{self, Inspection};
+use bodkin_store::{
+    identity,
+    inspection::{self, Inspection},
+};
 use nix::{
     sys::statvfs::statvfs,
     unistd::{AccessFlags, access},
@@ -45,6 +48,9 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     if there == directory {
         found.push(lock(&directory));
         found.push(database(&directory));
+        if settings.database.is_none() {
+            found.extend(belongs_together(&directory));
+        }
         // One that cannot be read is told already.
         let was_secure = inspection::was_secure(&directory).ok().flatten().filter(|_| settings.adopt_data != Some(true));
         found.extend(was_secure.and_then(|was_secure| mode(was_secure, settings.insecure == Some(true))));
@@ -169,6 +175,26 @@ fn database(directory: &Path) -> Finding {
     }
 }
 
+/// Events and an audit log of another database than the one that is there.
+fn belongs_together(directory: &Path) -> Option<Finding> {
+    let (parts, own) = (identity::database_of_parts(directory), inspection::database_id(directory));
+    match (parts, own) {
+        (Ok(Some(parts)), Ok(own)) if own.as_ref() != Some(&parts) => Some(Finding::problem(
+            "identity",
+            format!(
+                "events and audit log belong to database {parts}, and the database is {}",
+                own.map_or_else(|| "missing".to_owned(), |own| own.to_string())
+            ),
+            "restore a copy of that database (bodkin db restore), or move the events aside (bodkin db discard-events)",
+        )),
+        (Ok(Some(parts)), Ok(_)) => Some(Finding::ok("identity", format!("database, events and audit log are of database {parts}"))),
+        (Ok(None), _) => None,
+        (Err(error), _) => Some(Finding::problem("identity", error.to_string(), "restore the file from a backup of the directory")),
+        // What is wrong with the database is told of it.
+        (_, Err(_)) => None,
+    }
+}
+
 /// Data of the other mode, which is refused.
 fn mode(was_secure: bool, insecure: bool) -> Option<Finding> {
     let name = |secure: bool| if secure { "secure" } else { "insecure" };
@@ -199,7 +225,12 @@ fn event_log(directory: &Path, bytes_max: u64) -> Finding {
 fn sizes(directory: &Path) -> io::Result<(u64, u64)> {
     let (mut files, mut bytes) = (0, 0);
     for shard in fs::read_dir(directory)? {
-        for file in fs::read_dir(shard?.path())? {
+        let shard = shard?;
+        // A note beside them names the database that they belong to.
+        if !shard.file_type()?.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(shard.path())? {
             files += 1;
             bytes += file?.metadata()?.len();
         }

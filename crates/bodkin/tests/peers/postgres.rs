@@ -158,7 +158,7 @@ fn a_cloud_moves_with_its_ids() {
     let doctor = bodkin(&["doctor", "--insecure", "--stall-s", "1", "--output", "json"], place.path(), &server);
     let findings: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
     let told = list(&findings, "/findings").iter().find(|finding| finding["check"] == "shared database").expect("it is looked at");
-    assert!(told["found"].as_str().is_some_and(|found| found.contains("version 3")), "{told}");
+    assert!(told["found"].as_str().is_some_and(|found| found.contains("version 4")), "{told}");
 
     for node in [launch(&server).data(place.path()).start(), launch(&server).start()] {
         assert_eq!(offered(&node, "temperature"), [number(&entry, "/id")]);

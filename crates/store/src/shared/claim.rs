@@ -26,7 +26,7 @@ const END_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Which directories and starts there were of each node.
 pub(super) const TABLE: &str = "
-CREATE TABLE bodkin.node_start (name TEXT PRIMARY KEY, lineage TEXT NOT NULL, incarnation TEXT NOT NULL, address TEXT,
+CREATE TABLE IF NOT EXISTS bodkin.node_start (name TEXT PRIMARY KEY, lineage TEXT NOT NULL, incarnation TEXT NOT NULL, address TEXT,
     started_at TIMESTAMPTZ NOT NULL, restored_at TIMESTAMPTZ);
 ";
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     DatabaseError, OpenError,
     database::{Database, DatabaseResult, Value},
-    load,
+    identity, load,
     open::{self, DATABASE_FILE},
 };
 
@@ -156,6 +156,10 @@ fn fill(own: &Connection, session: &Session) -> DatabaseResult<Filled> {
     if moved != there {
         session.batch("ROLLBACK")?;
         return Ok(Filled::Different);
+    }
+    // It stays the same database to the event log and the audit log.
+    if let Some(database) = identity::of_database(own)? {
+        session.run("UPDATE shared SET cloud = ?1", [Value::from(database.to_string())])?;
     }
     // The first commit is told to nobody: who has begun before reads everything.
     session.batch("UPDATE shared SET number = 1; COMMIT")?;

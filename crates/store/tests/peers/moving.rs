@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 
 /// Topics and graphs do not move (a cloud that has some is refused), and of a pair's leader nothing is to be kept.
-const EMPTY: [&str; 3] = ["real_time_topic", "graph", "leader"];
+const EMPTY: [&str; 4] = ["real_time_topic", "graph", "leader", "identity"];
 /// What operations at random do not make.
 const MORE: &str = "
     INSERT INTO onboarding_grant (system_name, secret_hash, uses_left, expires_at, alternative_names, created_at)

@@ -104,6 +104,8 @@ fn events_beside_new_database_are_refused() {
         let told = &refusal.stderr;
         assert!(refusal.code == Some(1) && told.contains(bound.trim()) && told.contains("discard-events"), "{told}");
     }
+    let doctor = Command::new(BINARY).args(["doctor", "--insecure", "--data"]).arg(data.path()).output().expect("the binary starts");
+    assert!(text(&doctor.stdout).contains("belong to database"), "{}", text(&doctor.stdout));
     let mut discard = Command::new(BINARY);
     let discarded =
         done(&discard.args(["db", "discard-events", "--output", "json", "--data"]).arg(data.path()).output().expect("the binary starts"));
