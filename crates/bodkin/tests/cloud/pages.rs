@@ -11,7 +11,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use self::terminal::{Other, Place, run};
-use crate::commands::ended;
+use crate::commands::{bodkin, ended};
 use crate::secure::{key_stores, put_key_store};
 use crate::support::cloud::Launch;
 use crate::support::patience::eventually;
@@ -305,6 +305,9 @@ fn a_fleets_edge_is_configured_as_its_page_says() {
     let topics = cloud.get("/api/v1/topics").expect_status(200).json();
     let marked = topics["data"].as_array().expect("a list").iter().filter(|topic| topic["fleet"] == true).count();
     assert_eq!(marked, 2, "{topics}");
+    // In the first seconds it is connecting, which is no trouble.
+    let is_told = || bodkin(&cloud, "status").status.code() == Some(1);
+    assert!(eventually(is_told), "{}", cloud.stderr());
     let status = ended(&cloud, "status", 1);
     assert!(status.contains("events do not reach the fleet's stream"), "{status}");
 }

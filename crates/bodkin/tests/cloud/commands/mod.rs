@@ -41,7 +41,7 @@ const WIDTH_MAX: usize = 120;
 const DENIED: i32 = 3;
 
 /// Runs `bodkin` with the words of `line`; quotes are not understood.
-fn bodkin(cloud: &Cloud, line: &str) -> Output {
+pub fn bodkin(cloud: &Cloud, line: &str) -> Output {
     started(cloud, line).output().expect("the binary starts")
 }
 

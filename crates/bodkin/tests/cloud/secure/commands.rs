@@ -129,6 +129,9 @@ const WITH_ANOTHER_CLOUD: &[&str] = &[
 /// What needs a reliable pair (`pair::hand_over`).
 const WITH_A_PAIR: &[&str] = &["pair hand-over"];
 
+/// What needs the fleet's stream (`fleet::second_edge_of_one_name_stops_until_adopted` among the peers).
+const WITH_THE_FLEET: &[&str] = &["fleet adopt"];
+
 /// A cloud, and its directory.
 struct Session {
     place: TempDir,
@@ -200,9 +203,22 @@ fn the_operator_does_from_the_command_line_what_is_the_operators() {
 #[test]
 fn no_client_command_is_forgotten() {
     let mut found = BTreeSet::new();
-    for command in
-        ["status", "service", "system", "auth", "rule", "orchestrate", "event", "cloud", "relay", "pair", "log", "audit", "onboard"]
-    {
+    for command in [
+        "status",
+        "service",
+        "system",
+        "auth",
+        "rule",
+        "orchestrate",
+        "event",
+        "cloud",
+        "relay",
+        "pair",
+        "fleet",
+        "log",
+        "audit",
+        "onboard",
+    ] {
         leaves(command, &mut found);
     }
     // It needs no cloud: it is below, and `relay` has its tests.
@@ -211,7 +227,8 @@ fn no_client_command_is_forgotten() {
     let is_run = |command: &String| {
         BY_OPERATOR.iter().chain(WITH_FLEXIBLE_STORE).any(|line| line.starts_with(&format!("{command} ")) || line == command)
     };
-    let needs_more = |command: &String| WITH_ANOTHER_CLOUD.iter().chain(WITH_A_PAIR).any(|needs_more| needs_more == command);
+    let needs_more =
+        |command: &String| [WITH_ANOTHER_CLOUD, WITH_A_PAIR, WITH_THE_FLEET].concat().iter().any(|needs_more| needs_more == command);
     let forgotten: Vec<_> = found.iter().filter(|command| !is_run(command) && !needs_more(command)).collect();
     assert!(forgotten.is_empty(), "{forgotten:?}");
     // Those are all but those that need no cloud.
