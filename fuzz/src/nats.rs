@@ -121,6 +121,7 @@ fn intake(stream: &[u8], behind: u8) {
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
         rewinds: true,
+        process: None,
         taken_max: 8,
         look_every: Duration::from_secs(1),
     };

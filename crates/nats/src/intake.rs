@@ -8,6 +8,7 @@
 //! in front of it is missing. While everything comes, each message has the consumer's next number. Where one is passed over, and on every new connection, the consumer is asked how many it has brought that were not acknowledged,
 //! and so many are collected before any is taken, by their place in the stream ([`order`]). What was taken already is known by the taker's own memory, not by the servers', and is acknowledged again.
 
+mod consumer;
 mod memory;
 mod order;
 mod recall;
@@ -33,9 +34,7 @@ use self::{
 use crate::{
     client::{Client, Event, Fault, Options, RequestId},
     forwarder::QUESTION_WAIT_MAX,
-    jetstream::{
-        Ack, AnswerError, ConsumerInfo, DeliverPolicy, Delivered, ErrorKind, Pull, Question, StreamInfo, consumer_info, stream_info,
-    },
+    jetstream::{Ack, AnswerError, Delivered, ErrorKind, Pull, Question, StreamInfo, consumer_info, stream_info},
     lane::Refusal,
     protocol::{Headers, Message, Subject, words},
 };
@@ -63,6 +62,8 @@ enum Purpose {
     Stream,
     Consumer,
     Make,
+    /// This process is noted at the consumer.
+    Claim,
     /// The consumer is deleted, to be made behind what is remembered.
     Rewind,
     /// The stream, while messages come.
@@ -109,6 +110,8 @@ pub struct Intake {
     is_glancing: bool,
     /// The consumer was compared with the memory since the start.
     is_compared: bool,
+    /// This process was noted at the consumer since the start, or tried to.
+    is_claimed: bool,
     client: Option<Client>,
     /// Where pulls are answered.
     pulled: Option<Subject>,
@@ -117,6 +120,8 @@ pub struct Intake {
     /// Messages that pulls may still bring, by the pulls' numbers.
     pulls: BTreeMap<u64, (u64, Duration)>,
     next_pull: u64,
+    /// Something was asked for on this connection.
+    has_pulled: bool,
     /// When something has come of the consumer last.
     heard: Duration,
     /// Messages that had not come then.
@@ -155,12 +160,14 @@ impl Intake {
             since: BTreeSet::new(),
             is_glancing: false,
             is_compared: false,
+            is_claimed: false,
             client: None,
             pulled: None,
             standing: Standing::Unknown(Duration::ZERO),
             asked: BTreeMap::new(),
             pulls: BTreeMap::new(),
             next_pull: 1,
+            has_pulled: false,
             heard: Duration::ZERO,
             waiting: 0,
             has_come: true,
@@ -181,7 +188,7 @@ impl Intake {
     /// The connection is at its end. What was taken is still to be done; what was collected comes again.
     pub fn disconnected(&mut self) {
         (self.client, self.pulled, self.asked) = (None, None, BTreeMap::new());
-        self.is_glancing = false;
+        (self.is_glancing, self.has_pulled) = (false, false);
         self.pulls.clear();
         self.drop_collected();
     }
@@ -350,7 +357,7 @@ impl Intake {
         let reply = Subject::new(&format!("{pulled}.{}", self.next_pull)).expect("a number is a token");
         if client.publish_answered(&subject, &reply, &body).is_ok() {
             self.pulls.insert(self.next_pull, (pull.batch, now + PULL_MAX + HEARTBEAT));
-            self.next_pull += 1;
+            (self.next_pull, self.has_pulled) = (self.next_pull + 1, true);
         }
     }
 
@@ -410,8 +417,8 @@ impl Intake {
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
             Purpose::Rewind => self.make(now, told),
-            Purpose::Consumer | Purpose::Make | Purpose::GlanceBehind => match consumer_info(&message.payload) {
-                Ok(info) if matches!(purpose, Purpose::GlanceBehind) => self.glanced(&info),
+            Purpose::Consumer | Purpose::Make | Purpose::Claim | Purpose::GlanceBehind => match consumer_info(&message.payload) {
+                Ok(info) if matches!(purpose, Purpose::GlanceBehind) => self.glanced(&info, now, told),
                 Ok(info) => self.consumer_is(&info, now, told),
                 Err(AnswerError::Refused(error)) if error.kind() == ErrorKind::NoConsumer && matches!(purpose, Purpose::Consumer) => {
                     if !self.setup.creates {
@@ -420,6 +427,8 @@ impl Intake {
                     self.is_compared = true;
                     self.make(now, told);
                 }
+                // Who may not change the consumer takes from it all the same.
+                Err(_) if matches!(purpose, Purpose::Claim) => self.standing = Standing::Draining,
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
         }
@@ -461,60 +470,6 @@ impl Intake {
         }
         self.since.clear();
         self.seen_through = Some(seen.max(self.told_through).max(first.saturating_sub(1)));
-    }
-
-    /// Where nothing waits for us, what was in the stream a look ago was for others, and when it goes that is no loss of ours. The consumer's server may be behind the stream's: so nothing is done with
-    /// because of that, and of the newest messages it says nothing yet.
-    fn glanced(&mut self, info: &ConsumerInfo) {
-        self.waiting = info.num_pending;
-        let is_quiet = matches!(self.standing, Standing::Open) && self.taken.is_empty() && self.order.is_settled();
-        if let (true, 0, 0, Some(stream)) = (is_quiet, info.num_ack_pending, info.num_pending, &self.stream) {
-            self.seen_through = self.seen_through.max(Some(self.quiet_through));
-            self.quiet_through = stream.state.last_seq;
-        }
-    }
-
-    /// Makes the consumer behind what is remembered; a taker that remembers nothing begins with its own begin, or the present.
-    fn make(&mut self, now: Duration, told: &mut Vec<Told>) {
-        let memory = self.memory.as_ref();
-        let mut config = self.setup.consumer.clone();
-        (config.deliver_policy, config.opt_start_seq, config.opt_start_time) =
-            match (memory.and_then(Memory::floor), memory.and_then(Memory::begin)) {
-                (Some(floor), _) => (DeliverPolicy::ByStartSequence, Some(floor + 1), None),
-                (None, Some(time)) => (DeliverPolicy::ByStartTime, None, Some(time.to_owned())),
-                (None, None) => (DeliverPolicy::New, None, None),
-            };
-        let question = self.setup.api.create_consumer(&self.setup.stream, &config).expect("its names have made subjects");
-        self.ask(question, Purpose::Make, now, told);
-    }
-
-    fn consumer_is(&mut self, info: &ConsumerInfo, now: Duration, told: &mut Vec<Told>) {
-        if let Some(why) = self.setup.unusable(info) {
-            return self.none(why, now, told);
-        }
-        let stream = self.stream.as_ref().expect("it was asked before");
-        let first = stream.state.first_seq;
-        let Some(memory) = &mut self.memory else { return };
-        let is_first = !std::mem::replace(&mut self.is_compared, true);
-        if is_first && self.setup.rewinds && memory.floor().is_some_and(|floor| info.ack_floor.stream_seq > floor) {
-            let consumer = &self.setup.consumer.durable_name;
-            let question = self.setup.api.delete_consumer(&self.setup.stream, consumer).expect("its names have made subjects");
-            return self.ask(question, Purpose::Rewind, now, told);
-        }
-        let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
-        // Who remembers nothing has had nothing behind where the consumer began.
-        self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq).max(self.remembered_seen));
-        memory.reach(brought.max(first.saturating_sub(1)));
-        self.see(first, told);
-        self.is_glancing = false;
-        (self.heard, self.waiting, self.standing) = (now, info.num_pending + info.num_ack_pending, Standing::Open);
-        self.settle_max = SETTLE_WAITS * Duration::from_nanos(info.config.ack_wait) + HEARTBEAT;
-        self.settle_until = now + self.settle_max;
-        self.drop_collected();
-        self.unsaid.take_again().for_each(|(reply, ack)| self.acknowledge(&reply, ack));
-        self.order.begin(info.delivered, info.num_ack_pending);
-        told.push(Told::Ready(self.waiting));
-        self.pulls.clear();
     }
 
     fn heard(&mut self, message: Message, now: Duration, told: &mut Vec<Told>) {

@@ -77,6 +77,7 @@ fn intake() -> Intake {
         consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
         creates: true,
         rewinds: true,
+        process: None,
         taken_max: 20,
         look_every: Duration::from_millis(500),
     };

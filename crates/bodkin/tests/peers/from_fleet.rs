@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::fleet::{configure_with, program, servers::Cluster, table_with};
 use crate::nodes::{Node, Pair, Relay};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 
 const STREAM: &str = "COMMANDS";
@@ -384,4 +385,35 @@ fn a_server_in_tls_that_knows_the_edge_by_its_key_is_believed_by_its_authority_o
 pub fn key() -> (String, String) {
     let key = bodkin_trust::nkey::Nkey::draw();
     (key.seed().to_string(), key.public_key())
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn second_edge_of_one_name_takes_over_and_first_one_reports_it() {
+    let Some(program) = program("second_edge_of_one_name_takes_over_and_first_one_reports_it") else { return };
+    let cluster = Cluster::start(&program, 1 << 30);
+    make_stream(&cluster);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let places = [TempDir::new().expect("a directory"), TempDir::new().expect("a directory")];
+    let start = |at: usize| up(places[at].path(), &config(places[at].path(), &ports, "edge"));
+    let first = start(0);
+    assert!(eventually(|| told(&first)["connected"] == true), "{} {}", told(&first), first.stderr());
+    send(&cluster, 0..20);
+    has(&cluster, &first, &(0..20).collect::<Vec<_>>());
+    let second = start(1);
+    assert!(eventually(|| told(&second)["connected"] == true), "{} {}", told(&second), second.stderr());
+    // The first one notices it at its next look, or at the first message that it lacks.
+    assert!(eventually(|| told(&first)["connected"] == false), "{} {}", told(&first), first.stderr());
+    assert!(told(&first).to_string().contains("takes them under the same name"), "{}", told(&first));
+    assert_shown(first.address(System::Monitor), "BodkinFromFleetAway");
+    send(&cluster, 20..60);
+    assert!(eventually(|| of_cloud(&second).ends_with(&(20..60).collect::<Vec<_>>())), "{:?}", of_cloud(&second));
+    assert_eq!(of_cloud(&first), (0..20).collect::<Vec<_>>());
+    // The operator ends the wrong one, and starts the other one again.
+    second.kill();
+    first.kill();
+    let first = start(0);
+    assert!(eventually(|| told(&first)["connected"] == true), "{} {}", told(&first), first.stderr());
+    send(&cluster, 60..70);
+    assert!(eventually(|| of_cloud(&first).ends_with(&(60..70).collect::<Vec<_>>())), "{:?}", of_cloud(&first));
 }

@@ -37,6 +37,7 @@ use self::{
 use super::{
     config::FleetConfig,
     taking::{Brought, Taking, Turn},
+    writer::Writer,
 };
 use crate::{
     inbox::Inbox,
@@ -91,6 +92,8 @@ pub struct WayBack(LineThread<FleetTold>);
 impl WayBack {
     /// Begins to take events, which are published as `source`'s.
     ///
+    /// `process` is noted at the consumer, so that one that starts later under this edge's name is noticed.
+    ///
     /// `is_alone`: no other node takes them. The nodes of a pair do not note what the other one has taken, so that their consumer is believed.
     ///
     /// # Errors
@@ -101,10 +104,10 @@ impl WayBack {
         log: EventLogReader,
         (shard, source): (Arc<Inbox>, SystemId),
         state: Arc<BackState>,
-        is_alone: bool,
+        (is_alone, process): (bool, Writer),
     ) -> io::Result<Self> {
         let setup = config.intake().expect("only who takes anything starts it");
-        let setup = IntakeSetup { rewinds: is_alone, ..setup };
+        let setup = IntakeSetup { rewinds: is_alone, process: Some(process.to_string()), ..setup };
         state.connecting.begin();
         let line = Line::new(format!("bodkin {} takes", config.edge), config.place.clone(), Pause::default())?;
         let told = Arc::new(Inbox::new(line.waker()?));

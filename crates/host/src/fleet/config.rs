@@ -191,6 +191,7 @@ impl FleetConfig {
             consumer: IntakeSetup::consumer(&self.edge, subjects.into()),
             creates: true,
             rewinds: false,
+            process: None,
             taken_max: TAKEN_MAX,
             look_every: LOOK_EVERY,
         })

@@ -125,6 +125,7 @@ impl NodeStream {
             consumer,
             creates: true,
             rewinds: true,
+            process: None,
             taken_max: TAKEN_MAX,
             look_every: LOOK_EVERY,
         }

@@ -204,10 +204,11 @@ impl Lead {
         let is_alone = leadership.is_none();
         let exclusion = leadership.as_ref().map_or(Exclusion::None, |leadership| Exclusion::Epoch(leadership.epoch()));
         let writers = Writers::new(database, self.parts.store.identity().clone(), exclusion);
+        let taker = (is_alone, writers.own());
         let fleet =
             Fleet::start(config.clone(), data, log, topics, state.clone(), own, (leadership, writers)).map_err(StartError::Fleet)?;
         let shard = self.parts.inbox.clone();
-        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (shard, own), back, is_alone));
+        let way_back = state.back.clone().map(|back| WayBack::start(config, data, log.clone(), (shard, own), back, taker));
         Ok(Some((fleet, way_back.transpose().map_err(StartError::Fleet)?)))
     }
 

@@ -1,6 +1,6 @@
 //! What an intake is set up as, and which consumers it does not take from.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     jetstream::{AckPolicy, Api, ConsumerConfig, ConsumerInfo, DeliverPolicy},
@@ -13,6 +13,9 @@ pub const ACK_WAIT: Duration = Duration::from_secs(5);
 pub const ACK_PENDING_DEFAULT: u32 = 256;
 /// Messages that may be under way at the most: so many are collected behind a cut.
 pub const ACK_PENDING_MAX: i64 = 1024;
+
+/// Key of a consumer's metadata: the process that takes from it.
+const PROCESS_KEY: &str = "bodkin-process";
 
 /// What is taken from where.
 #[derive(Clone, Debug)]
@@ -28,6 +31,9 @@ pub struct IntakeSetup {
     /// Whether a consumer whose acknowledgements go further than the memory of a taker that has just started is made again behind
     /// that memory: the taker was killed before it had noted them, or its directory was restored, and what it has not is brought again.
     pub rewinds: bool,
+    /// The process that takes, noted at the consumer: one that starts later under the same name replaces it there, and this one
+    /// takes nothing more. `None`: names are unique.
+    pub process: Option<String>,
     /// Messages that may be taken and not done.
     pub taken_max: usize,
     /// How long is waited until what is not there is looked for again.
@@ -49,11 +55,32 @@ impl IntakeSetup {
             filter_subjects: subjects,
             filter_subject: None,
             deliver_subject: None,
+            metadata: BTreeMap::new(),
+            rest: serde_json::Map::new(),
         }
     }
 }
 
 impl IntakeSetup {
+    /// `config` with this process noted.
+    pub(super) fn claimed(&self, mut config: ConsumerConfig) -> ConsumerConfig {
+        if let Some(process) = &self.process {
+            config.metadata.insert(PROCESS_KEY.to_owned(), process.clone());
+        }
+        config
+    }
+
+    /// Another process that is noted at the consumer.
+    pub(super) fn other_process<'a>(&self, info: &'a ConsumerInfo) -> Option<&'a str> {
+        let own = self.process.as_deref()?;
+        info.config.metadata.get(PROCESS_KEY).map(String::as_str).filter(|noted| *noted != own)
+    }
+
+    /// Whether this process is to be noted and is not.
+    pub(super) fn is_unclaimed(&self, info: &ConsumerInfo) -> bool {
+        self.process.as_ref().is_some_and(|own| info.config.metadata.get(PROCESS_KEY) != Some(own))
+    }
+
     /// Why nothing is taken from a consumer; `None`: it can be.
     pub fn unusable(&self, info: &ConsumerInfo) -> Option<NoIntake> {
         unusable(&self.consumer, &info.config)
@@ -79,6 +106,12 @@ pub enum NoIntake {
         /// As it has to be.
         expected: String,
     },
+    /// A process that started later takes them.
+    #[error(
+        "process {0} takes them under the same name: two edges have one name, or a copy of this data directory runs. End the other one, and \
+        start this one again; or give this one another name"
+    )]
+    AnotherProcess(String),
     /// It would have to be kept without a limit.
     #[error("the server brings more messages than its consumer may have under way")]
     TooMany,

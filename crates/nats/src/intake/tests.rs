@@ -23,6 +23,7 @@ impl Scene {
             consumer: IntakeSetup::consumer("e", vec!["c.e.*".to_owned()]),
             creates: false,
             rewinds: true,
+            process: None,
             taken_max: 256,
             look_every: LOOK_EVERY,
         };
@@ -176,4 +177,46 @@ fn a_server_that_brings_without_end_is_not_taken_from() {
         scene.brings(sequence, SECOND);
     }
     assert_eq!((scene.intake.taken(), scene.told.pop()), (UNDER_WAY_MAX, Some(Told::None(NoIntake::TooMany))));
+}
+
+/// What the server says of the consumer with this process noted.
+fn noted(process: &str) -> String {
+    CONSUMER.replacen(
+        "\"config\":{",
+        &format!("\"config\":{{\"metadata\":{{\"bodkin-process\":\"{process}\"}},\"inactive_threshold\":7,"),
+        1,
+    )
+}
+
+#[test]
+fn process_that_starts_later_takes_over() {
+    let mut scene = Scene::greeted();
+    scene.intake.setup.process = Some("later".to_owned());
+    scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+    scene.intake.remembers(Memory::new(Some(0), []), 0);
+    scene.told.clear();
+    scene.answers("CONSUMER.INFO.C.e", &noted("earlier"), Duration::ZERO);
+    let claim = scene.says();
+    assert!(
+        claim.contains("CONSUMER.CREATE") && claim.contains("\"bodkin-process\":\"later\"") && claim.contains("\"inactive_threshold\":7"),
+        "{claim}"
+    );
+    let reply =
+        claim.split("CONSUMER.CREATE.C.e").nth(1).and_then(|rest| rest.split(' ').nth(1)).expect("where the answer goes").to_owned();
+    let answer = noted("later");
+    scene.hears(&format!("MSG {reply} 1 {}\r\n{answer}\r\n", answer.len()), Duration::ZERO);
+    assert_eq!(scene.told, [Told::Ready(0)]);
+    scene.told.clear();
+    // Another look finds one that is later still: from then on nothing is taken, and it is not claimed again.
+    scene.steps(SECOND);
+    scene.says();
+    let look = |scene: &mut Scene, now| scene.answers("STREAM.INFO.C", STREAM, now);
+    scene.says_of_pull(1, "100 Idle Heartbeat", LOOK_PERIOD - SECOND);
+    look(&mut scene, LOOK_PERIOD);
+    scene.answers("CONSUMER.INFO.C.e", &noted("last"), LOOK_PERIOD);
+    assert_eq!(scene.told, [Told::Leaving, Told::None(NoIntake::AnotherProcess("last".to_owned()))], "a pull stands");
+    scene.told.clear();
+    look(&mut scene, LOOK_PERIOD + LOOK_EVERY);
+    scene.answers("CONSUMER.INFO.C.e", &noted("last"), LOOK_PERIOD + LOOK_EVERY);
+    assert_eq!(scene.told, [Told::Leaving, Told::None(NoIntake::AnotherProcess("last".to_owned()))]);
 }

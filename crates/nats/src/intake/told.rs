@@ -31,6 +31,6 @@ pub enum Told {
     Repeated,
     /// The server has refused something, in its words.
     Refused(String),
-    /// The server is about to go: connect to another one.
+    /// The server is about to go, or is not to bring anything more here: connect to another one.
     Leaving,
 }

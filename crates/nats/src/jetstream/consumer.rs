@@ -1,5 +1,7 @@
 //! A durable consumer: a place in a stream that the servers keep for somebody, what is brought from there, and what is said to it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::answer::{AnswerError, COUNT_MAX, answer, count};
@@ -71,6 +73,12 @@ pub struct ConsumerConfig {
     /// Where it sends messages without being asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deliver_subject: Option<String>,
+    /// What its users have noted at it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// Everything else, which an update leaves as it is.
+    #[serde(flatten)]
+    pub rest: serde_json::Map<String, serde_json::Value>,
 }
 
 impl ConsumerConfig {
