@@ -21,6 +21,7 @@ mod endpoint;
 mod event;
 mod expectation;
 mod handshake;
+mod http;
 mod intercloud;
 mod lab;
 mod lanes;

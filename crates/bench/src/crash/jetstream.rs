@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,11 +11,9 @@ use tempfile::TempDir;
 
 use super::plant::{Plant, Site, VIEWER};
 use crate::realtime::fleet::bare::Bare;
-use crate::realtime::peer::find;
+use crate::realtime::peer::nats_program;
 
 const PORT: u16 = 4222;
-/// Variable that names the program if no option does.
-const PROGRAM: &str = "BODKIN_NATS_SERVER";
 /// Longest wait for the server's greeting.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -37,8 +34,7 @@ impl JetStream {
     /// # Errors
     /// Returns an error if the program is there and does not serve.
     pub fn start(plant: &Plant) -> anyhow::Result<Option<Self>> {
-        let named = std::env::var_os(PROGRAM).map(PathBuf::from).filter(|program| program.is_file());
-        let Some(program) = named.or_else(|| find("nats-server").ok()) else { return Ok(None) };
+        let Ok(program) = nats_program() else { return Ok(None) };
         let directory = tempfile::Builder::new().prefix("bodkin-crash-").tempdir()?;
         let config = directory.path().join("nats.conf");
         // A server that syncs before it acknowledges, as forwarding needs it.

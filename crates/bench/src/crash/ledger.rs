@@ -389,7 +389,8 @@ fn is_strict(line: &Line) -> bool {
     line.transport == Transport::Dealer && line.terms.loss_tolerance == Some(0)
 }
 
-fn named(sequences: &[u64]) -> String {
+/// Returns the first sequences as text, in parentheses; empty if there are none.
+pub fn named(sequences: &[u64]) -> String {
     if sequences.is_empty() {
         return String::new();
     }

@@ -10,20 +10,20 @@
 //! subscribers, from sequence numbers.
 
 mod access;
-mod clients;
-mod disk;
-mod fate;
+pub mod clients;
+pub mod disk;
+pub mod fate;
 mod fault;
 mod jetstream;
-mod ledger;
+pub mod ledger;
 mod nodes;
 mod plan;
 mod plant;
 mod rights;
 mod round;
-mod state;
+pub mod state;
 mod strike;
-mod table;
+pub mod table;
 mod watch;
 
 pub use fault::Fault;

@@ -14,12 +14,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::access::Access;
-use super::clients::http::{Answer, Http};
 use super::disk::Disk;
 use super::plan::Settings;
 use super::plant::{Plant, Site, address};
 use super::rights;
 use crate::cloud::Directory;
+use crate::http::{Answer, HOST, Http};
 use crate::options::CrashOptions;
 use crate::wire::Caller;
 
@@ -33,8 +33,6 @@ pub const MONITOR_PORT: u16 = 8440;
 pub const EVENT_HANDLER_PORT: u16 = 8455;
 /// Port at which the subscriber by HTTP callback listens.
 pub const CALLBACK_PORT: u16 = 9100;
-/// The name by which the core systems are called, as their answers to requests depend on it.
-pub const HOST: &str = "pair.bodkin.test";
 /// Longest wait for a pair that protects what it answers.
 const PROTECTED_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -4,10 +4,10 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::access::{Access, CALLBACK_SYSTEM, REQUIRED_SYSTEM, STREAM_SYSTEM, SUB_SYSTEM};
-use super::clients::http::Answer;
 use super::nodes::CALLBACK_PORT;
 use super::plan::{ONE_WAY_SYSTEM, Settings};
 use super::plant::VIEWER;
+use crate::http::Answer;
 
 const REGISTRY_PORT: u16 = 8443;
 const AUTHORIZATION_PORT: u16 = 8445;

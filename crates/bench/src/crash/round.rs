@@ -60,7 +60,7 @@ pub fn run(
         if !result.breaches.is_empty() {
             result.logs = Some(keep_logs(&nodes, options, saved.seed, result.number)?);
         }
-        tell(&result, saved.seed);
+        result.print(saved.seed);
         let is_broken = !result.breaches.is_empty();
         saved.results.push(result);
         saved.write()?;
@@ -88,7 +88,7 @@ fn end(saved: &mut Saved, first: usize, scene: &Scene, clients: Clients, nodes: 
     };
     if !last.breaches.is_empty() {
         last.logs = Some(keep_logs(nodes, options, seed, last.number)?);
-        tell(last, seed);
+        last.print(seed);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn save_failure(
     let breaches = vec![Breach { expected: expected.to_owned(), came: format!("{error:#}") }];
     let logs = nodes.map(|(nodes, options)| keep_logs(nodes, options, saved.seed, number)).transpose()?;
     let result = FaultResult { number, fault: fault.name(), breaches, logs, ..FaultResult::default() };
-    tell(&result, saved.seed);
+    result.print(saved.seed);
     saved.results.push(result);
     saved.write()
 }
@@ -115,19 +115,6 @@ fn keep_logs(nodes: &Nodes<'_>, options: &CrashOptions, seed: u64, number: usize
     let directory = parent.join(format!("fault-{number}"));
     nodes.keep_logs(&directory)?;
     Ok(directory)
-}
-
-/// Prints a result; each breach with the seed, the fault, what was expected, what came, and where the logs are.
-fn tell(result: &FaultResult, seed: u64) {
-    if result.breaches.is_empty() {
-        eprintln!("fault {}, {}: nothing broken", result.number, result.fault);
-    }
-    for breach in &result.breaches {
-        eprintln!("seed {seed}, fault {}, {}: expected: {}; came: {}", result.number, result.fault, breach.expected, breach.came);
-    }
-    if let Some(logs) = &result.logs {
-        eprintln!("  the logs of the nodes are in {}", logs.display());
-    }
 }
 
 /// Lets a fault strike, and fills its result.

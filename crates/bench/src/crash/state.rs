@@ -40,6 +40,22 @@ pub struct FaultResult {
     pub logs: Option<PathBuf>,
 }
 
+impl FaultResult {
+    /// Prints the result: each breach with the seed, the fault, what was expected, what came, and where the logs are.
+    pub fn print(&self, seed: u64) {
+        let Self { number, fault, breaches, logs, .. } = self;
+        if breaches.is_empty() {
+            eprintln!("fault {number}, {fault}: nothing broken");
+        }
+        for Breach { expected, came } in breaches {
+            eprintln!("seed {seed}, fault {number}, {fault}: expected: {expected}; came: {came}");
+        }
+        if let Some(logs) = logs {
+            eprintln!("logs of the nodes: {}", logs.display());
+        }
+    }
+}
+
 /// Totals of one round, or of the part of a round that ran without a break.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Totals {

@@ -113,8 +113,8 @@ fn broken(result: &FaultResult) -> Vec<Figure> {
     vec![Figure::sum("breaches", breaches), Figure::sum("broken_promises", breaches + unexpected.sum::<u64>())]
 }
 
-/// The outcome of this label, which is added if it is not there.
-fn outcome<'o>(outcomes: &'o mut Vec<Outcome>, label: &str) -> &'o mut Outcome {
+/// Returns the outcome of this label, which is added if it is not there.
+pub fn outcome<'o>(outcomes: &'o mut Vec<Outcome>, label: &str) -> &'o mut Outcome {
     let at = outcomes.iter().position(|outcome| outcome.label == label).unwrap_or_else(|| {
         outcomes.push(Outcome::new(label.to_owned()));
         outcomes.len() - 1

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::clients::http::Http;
 use super::nodes::{MONITOR_PORT, gauge};
 use super::plant::{Plant, Site};
+use crate::http::Http;
 use crate::wire::Caller;
 
 /// Time between two samples of one broker.

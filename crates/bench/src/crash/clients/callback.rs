@@ -78,7 +78,10 @@ fn answer(scene: &Scene, mut stream: impl Read + Write) -> io::Result<()> {
 }
 
 /// Returns the body of the first whole request and the request's length.
-fn request(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
+///
+/// # Errors
+/// Returns an error if the bytes are no request, or a request that is too long.
+pub fn request(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(head) = request.parse(bytes).map_err(io::Error::other)? else { return Ok(None) };

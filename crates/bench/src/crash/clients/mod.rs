@@ -3,10 +3,9 @@
 //! Each client is a thread in the network namespace of its host. Clients record into the scene's ledger and
 //! never end by themselves: a client whose node fails tries the other node a millisecond later.
 
-mod callback;
+pub mod callback;
 mod dealer;
 mod either_node;
-pub mod http;
 mod jetstream;
 mod one_way;
 mod post;

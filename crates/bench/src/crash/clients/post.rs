@@ -7,8 +7,8 @@ use serde_json::json;
 use super::super::nodes::EVENT_HANDLER_PORT;
 use super::super::plan::Line;
 use super::super::plant::{Site, address};
-use super::http::Http;
 use super::{Scene, either_node};
+use crate::http::Http;
 
 /// Publishes an event of the line in each period.
 ///

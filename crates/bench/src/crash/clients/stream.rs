@@ -10,8 +10,8 @@ use super::super::access::STREAM_SYSTEM;
 use super::super::nodes::{BROKERS, EVENT_HANDLER_PORT};
 use super::super::plan::Transport;
 use super::super::plant::{Site, address};
-use super::http::Http;
 use super::{RETRY_AFTER, Scene};
+use crate::http::Http;
 
 /// Event by which a stream reports losses.
 const LOST: &str = "bodkin-lost";

@@ -100,16 +100,17 @@ impl LaneReader {
     ///
     /// # Errors
     /// Returns an error if a message is no batch, a batch does not follow the one before it, or the servers do not answer.
+    /// A batch that does not follow was taken; the next call continues after it.
     pub fn next(&mut self, bare: &mut Bare, mut take: impl FnMut(Record<'_>)) -> anyhow::Result<bool> {
         let Some(Message { seq, hdrs, data }) = next(bare, &self.call, &self.subject, self.from)? else { return Ok(false) };
         let identity = Identity::read(&Headers::read(&decode_base64(&hdrs)?)?)?;
-        let follows = self.before.is_none_or(|Identity { epoch, last, .. }| identity.epoch > epoch || identity.first == last + 1);
-        ensure!(follows, "{identity:?} does not follow {:?}", self.before);
-        self.before = Some(identity);
+        let before = self.before.replace(identity);
+        self.from = seq + 1;
         for record in Records::new(&decode_base64(&data)?) {
             take(record?);
         }
-        self.from = seq + 1;
+        let follows = before.is_none_or(|Identity { epoch, last, .. }| identity.epoch > epoch || identity.first == last + 1);
+        ensure!(follows, "{identity:?} does not follow {before:?}");
         Ok(true)
     }
 }

@@ -6,4 +6,4 @@ mod server;
 
 pub use mqtt::Mqtt;
 pub use nats::Nats;
-pub use server::{PeerServer, find};
+pub use server::{PeerServer, find, nats_program};

@@ -18,6 +18,8 @@ use crate::request;
 /// Longest wait for a broker to answer.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Variable that names the program of NATS.
+const NATS_PROGRAM: &str = "BODKIN_NATS_SERVER";
 /// Where daemons are that PATH may not name.
 const BESIDE_PATH: &str = "/usr/sbin";
 /// What the processes are called in figures: the one that is spoken to, and the others of a cluster.
@@ -66,7 +68,7 @@ impl PeerServer {
     }
 
     fn nats_with(jet_stream_nodes: Option<usize>, keys: &str) -> anyhow::Result<Self> {
-        let program = find("nats-server")?;
+        let program = nats_program()?;
         let nodes = jet_stream_nodes.unwrap_or(1);
         let directory = Directory::new(None)?;
         let ports = (0..3 * nodes).map(|_| held_port()).collect::<Result<Vec<_>, _>>()?;
@@ -165,6 +167,15 @@ impl Drop for PeerServer {
             let _ = child.wait();
         }
     }
+}
+
+/// The program of NATS: what `BODKIN_NATS_SERVER` names, or `nats-server` on PATH.
+///
+/// # Errors
+/// There is none.
+pub fn nats_program() -> anyhow::Result<PathBuf> {
+    let named = std::env::var_os(NATS_PROGRAM).map(PathBuf::from).filter(|program| program.is_file());
+    named.map_or_else(|| find("nats-server"), Ok)
 }
 
 /// The program of this name.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 
-use super::super::nodes::HOST;
 use crate::wire::{Caller, Wire};
+
+/// Name by which the nodes of a pair are called, as their answers to requests depend on it.
+pub const HOST: &str = "pair.bodkin.test";
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_millis(200);
@@ -54,6 +56,7 @@ struct Head {
 /// A connection that blocks.
 pub struct Http {
     wire: Wire<TcpStream>,
+    host: String,
     kept: Vec<u8>,
 }
 
@@ -63,12 +66,18 @@ impl Http {
     /// # Errors
     /// Returns the system's error if the node does not accept within [`CONNECT_MAX`].
     pub fn connect(address: SocketAddr, caller: &Caller, answer_max: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, CONNECT_MAX)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(answer_max))?;
-        stream.set_write_timeout(Some(answer_max))?;
         let name = ServerName::try_from(HOST).expect("a host name");
-        Ok(Self { wire: Wire::named(stream, caller, name), kept: Vec::new() })
+        let wire = Wire::named(socket(address, answer_max)?, caller, name);
+        Ok(Self { wire, host: HOST.to_owned(), kept: Vec::new() })
+    }
+
+    /// Connects without TLS, and names the address as the host.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn plain(address: SocketAddr, answer_max: Duration) -> io::Result<Self> {
+        let wire = Wire::new(socket(address, answer_max)?, &Caller::Nobody, address.ip());
+        Ok(Self { wire, host: address.to_string(), kept: Vec::new() })
     }
 
     /// Sends a request and waits for the whole answer.
@@ -139,9 +148,9 @@ impl Http {
     }
 
     fn send(&mut self, method: &str, target: &str, headers: &str, body: &str) -> io::Result<()> {
-        let length = body.len();
+        let (length, host) = (body.len(), &self.host);
         let request = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+            "{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         );
         self.wire.write_all(request.as_bytes())?;
         self.wire.flush()
@@ -164,6 +173,14 @@ impl Http {
         self.kept.extend_from_slice(&piece[..length]);
         Ok(length)
     }
+}
+
+fn socket(address: SocketAddr, answer_max: Duration) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, CONNECT_MAX)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(answer_max))?;
+    stream.set_write_timeout(Some(answer_max))?;
+    Ok(stream)
 }
 
 fn parse(bytes: &[u8]) -> io::Result<Option<Head>> {
