@@ -4,7 +4,7 @@
 //! server it measures. A run starts from a named [`state`] of the [`data`], which [`baseline`] restores. `simultaneous`, `lanes`
 //! and `client` are the three ways in which [`load`] lets requests go, and [`limit`] looks for the most that are answered
 //! in time; [`event`] has publishers and subscribers in processes of their own and a bare relay as the floor; [`start`]
-//! starts servers; [`crash`] lets the processes of a pair die; [`intercloud`] has two clouds and a relay between them; [`nodes`] has several nodes of one cloud; [`taskfarm`] runs the C library's use cases on an emulated radio; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
+//! starts servers; [`crash`] lets the processes of a pair die; [`intercloud`] has two clouds and a relay between them; [`nodes`] has several nodes of one cloud; [`outage`] lets such nodes and the edges of a fleet fail; [`taskfarm`] runs the C library's use cases on an emulated radio; [`secure`] lets the same load go in insecure and in secure mode, and [`handshake`] is what that cannot go below. Each
 //! ends in a [`report`]; [`lab`] runs them all into one.
 
 mod answer;
@@ -34,6 +34,7 @@ mod nodes;
 mod open_files;
 mod operation;
 mod options;
+mod outage;
 mod page;
 #[cfg(test)]
 mod peer;
@@ -140,6 +141,7 @@ fn one(experiment: Experiment, thresholds: &[threshold::Threshold]) -> anyhow::R
         Experiment::Crash(options) => crash::run(&options),
         Experiment::Intercloud(options) => intercloud::run(&options),
         Experiment::Nodes(options) => nodes::run(&options),
+        Experiment::Outage(options) => outage::run(&options),
         Experiment::Fleet(options) => realtime::fleet::run(&options),
         Experiment::Taskfarm(options) => taskfarm::run(&options),
         Experiment::Lab(_) | Experiment::Role => anyhow::bail!("`lab` and `role` are no experiments"),

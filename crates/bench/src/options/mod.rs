@@ -7,6 +7,7 @@ mod fleet;
 mod intercloud;
 mod load;
 mod nodes;
+mod outage;
 mod realtime;
 mod record;
 mod secure;
@@ -24,6 +25,7 @@ pub use fleet::FleetOptions;
 pub use intercloud::{Case, InterCloudOptions};
 pub use load::{DataOptions, LabOptions, LoadOptions, Mode, PageOptions, Round, StartOptions};
 pub use nodes::NodesOptions;
+pub use outage::OutageOptions;
 pub use realtime::{
     ArrecOptions, Configuration, CoverOptions, DurableOptions, FrameOptions, GroupSize, Recovery, ReplicationStrategy, Sockets,
     ZmtpOptions, ZmtpScenario,
@@ -116,6 +118,8 @@ pub(crate) enum Experiment {
     Intercloud(InterCloudOptions),
     /// Several nodes of one cloud on a PostgreSQL database: races, how far they are behind each other, what reads cost
     Nodes(NodesOptions),
+    /// Faults of nodes on one database and of a fleet's edges, their links and their servers: losses, duplicates, order
+    Outage(OutageOptions),
     /// Events into a JetStream stream on three servers, beside a bare client; a backlog that is drained beside live traffic
     ///
     /// A run takes five times --seconds, as long as --pace needs for --events, three times as long as it takes to publish these twice as fast as --rate, and half a minute: about three minutes as it comes, and nine for three runs. With --kills the first of the live loads lasts twelve seconds for each.

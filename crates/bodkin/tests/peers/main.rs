@@ -40,6 +40,7 @@ mod nodes;
 mod nss;
 mod only_taking;
 mod openssl;
+mod outage;
 mod page;
 mod pair_clients;
 mod postgres;
