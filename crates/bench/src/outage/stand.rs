@@ -65,7 +65,7 @@ impl Stand {
     /// Returns an error if a program is missing, or something does not become ready.
     pub fn start(options: &OutageOptions) -> anyhow::Result<Self> {
         let postgres = Postgres::start(options.postgres.as_deref())?;
-        let nats = PeerServer::nats(Some(options.nats_servers.into()))?;
+        let nats = PeerServer::nats_synced(options.nats_servers.into())?;
         let directory = Directory::new(options.data.as_deref())?;
         let mut stand = Self { members: Vec::new(), postgres, nats, push_port: held_port()?, program: options.program()?, directory };
         for index in 0..NODES + EDGES {
