@@ -63,8 +63,10 @@ pub struct LaneBacklog {
     writers: Writers,
     /// Another process's batch that the operator has this lane continue behind.
     adopted: Option<(Writer, Identity)>,
-    /// Whether the operator has the lane continue behind whatever is in the stream.
-    adopts: bool,
+    /// The operator has the lane continue behind the last batch of this process.
+    adopts: Option<Writer>,
+    /// The process whose batch the lane stopped at last.
+    stopped_by: Option<Writer>,
     epoch: u64,
     /// The position of the window's first record.
     first: u64,
@@ -116,7 +118,8 @@ impl LaneBacklog {
             window_bytes_max,
             writers,
             adopted: None,
-            adopts: false,
+            adopts: None,
+            stopped_by: None,
             epoch: checkpoint.epoch,
             first: checkpoint.position + 1,
             window: Window::default(),
@@ -141,9 +144,9 @@ impl LaneBacklog {
         }
     }
 
-    /// Has the lane continue behind the batch of another process that is the stream's last one, once.
+    /// Has the lane continue behind the last batch of the process that it stopped at, once. Asked again, it changes nothing.
     pub fn adopt(&mut self) {
-        self.adopts = true;
+        self.adopts = self.stopped_by.take();
     }
 
     /// Whether what the follower finds next may be offered. What cannot be is taken when there is room: other lanes do not wait for that.
@@ -412,7 +415,8 @@ impl LaneBacklog {
         let foreign =
             writer.filter(|writer| self.adopted != Some((*writer, held.identity)) && !self.writers.continues(*writer, self.is_settled));
         if let Some(writer) = foreign {
-            if !std::mem::take(&mut self.adopts) {
+            if self.adopts.take() != Some(writer) {
+                self.stopped_by = Some(writer);
                 return Ok(Place::Stop(Stop::OtherWriter(self.writers.told(writer))));
             }
             self.adopted = Some((writer, held.identity));

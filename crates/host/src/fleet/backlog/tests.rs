@@ -296,6 +296,8 @@ fn foreign_batch_stops_lane_until_adopted() {
     assert!(bench.lane().len() > 0, "its events wait, and are reported");
     bench.lane().adopt();
     assert_eq!(bench.lane().place(Some(held(1, 20, &foreign))), Place::Moved(2));
+    // Told twice before the lane was seen to continue.
+    bench.lane().adopt();
     assert_eq!(bench.lane().place(Some(held(1, 20, &foreign))), Place::Kept, "on the next connection");
     let other = Stamp { writer: Some(stranger), source: None }.to_string();
     assert!(matches!(bench.lane().place(Some(held(1, 21, &other))), Place::Stop(_)), "an adoption is of one batch");
