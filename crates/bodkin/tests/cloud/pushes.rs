@@ -1,9 +1,11 @@
 //! Pushed events while their subscription, or the whole cloud, is ending.
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::support::arrowhead::{event, subscription, system};
-use crate::support::cloud::{Cloud, Launch};
+use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
 
 const EVENTS: usize = 20;
@@ -42,6 +44,39 @@ fn a_stop_lets_pushed_events_be_taken() {
     scene.listener.release();
     assert!(scene.cloud.stop().success());
     assert_eq!(scene.listener.payloads(), payloads);
+}
+
+/// A client that keeps its connection has one more request answered while the cloud stops.
+#[test]
+fn event_that_is_answered_during_stop_is_pushed_after_restart() {
+    let data = tempfile::tempdir().expect("a directory");
+    let cloud = Launch::new().data(data.path()).start();
+    let (listener, silent) = (PushSubscriber::listen(Manner::Answers), PushSubscriber::listen(Manner::KeepsSilent));
+    let (publisher, definition) = cloud.register_publisher("publisher", 1);
+    for (name, event_type, port) in [("subscriber", "pushes", listener.port()), ("silent", "held", silent.port())] {
+        let subscriber = cloud.register_system(name, port);
+        cloud.allow(subscriber, publisher, definition, &[2]);
+        cloud.subscribe(&subscription(event_type, system(name, port), "/notify"));
+    }
+    let publish = |payload: &str| cloud.publish(&event("pushes", system("publisher", 1), payload));
+    publish("before");
+    listener.wait_for_payload("before");
+    let mut connection = cloud.connect(System::EventHandler);
+    // Who is silent holds the stop up, so that there is time behind the end of pushing.
+    cloud.publish(&event("held", system("publisher", 1), "held"));
+    silent.wait_for_payload("held");
+    cloud.signal(Signal::SIGTERM);
+    let has_ended_pushing = || cloud.stderr().contains("before these pushed events were taken");
+    assert!(eventually(has_ended_pushing), "{}", cloud.stderr());
+    let late = event("pushes", system("publisher", 1), "late").to_string();
+    let headers = [("Content-Type", "application/json")];
+    let answer = connection.request("POST", "/eventhandler/publish", &headers, Some(late.as_bytes())).expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(cloud.stop().success());
+    let cloud = Launch::new().data(data.path()).start();
+    cloud.publish(&event("pushes", system("publisher", 1), "after"));
+    listener.wait_for_payload("after");
+    assert_eq!(listener.payloads(), ["before", "late", "after"]);
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Shard {
             tracing::warn!(bytes = self.pushing_bytes, "the time to stop was over before these pushed events were taken");
         }
         self.is_serving = false;
+        self.pushed.values().for_each(|pushed| self.leave_present(pushed.key));
         let end = |pushed: Pushed| {
             // Its queue is the broker's.
             self.broker.step(self.clock.broker(), Input::Unsubscribe { subscription: pushed.key }, &mut self.outputs);
@@ -67,6 +68,15 @@ impl Shard {
         let tasks = std::mem::take(&mut self.pushed).into_values().map(end).collect();
         self.carry_out_now();
         tasks
+    }
+
+    /// Has the next start read the log from here on: what is accepted while the rest of the cloud stops is handed to nobody.
+    fn leave_present(&self, subscription: SubscriptionKey) {
+        let (Some(log), Some(Receiver::Push { delivery, .. })) = (&self.log, self.broker.receiver(subscription)) else { return };
+        if delivery.is_at_present() {
+            delivery.move_to(log.next_position());
+        }
+        delivery.set_live(false);
     }
 
     /// Brings the pushed subscriptions up to the snapshot's; costs what has changed.
