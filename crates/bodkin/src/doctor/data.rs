@@ -48,7 +48,7 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     if there == directory {
         found.push(lock(&directory));
         found.push(database(&directory));
-        if settings.database.is_none() {
+        if !settings.is_shared() {
             found.extend(belongs_together(&directory));
         }
         // One that cannot be read is told already.

@@ -34,13 +34,17 @@ impl Settings {
 }
 
 impl Settings {
+    /// Whether this node shares a database with others.
+    pub fn is_shared(&self) -> bool {
+        self.database.as_deref().is_some_and(|database| !database.trim().is_empty())
+    }
+
     /// By what best-effort events of complete settings go from node to node; `None`: they do not.
     pub fn node_events(&self) -> anyhow::Result<Option<NatsPlace>> {
         let url = self.node_events.as_deref().unwrap_or_default().trim();
-        let is_shared = self.database.as_deref().is_some_and(|database| !database.trim().is_empty());
         match url {
             "" => Ok(None),
-            _ if !is_shared => {
+            _ if !self.is_shared() => {
                 bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
             }
             url => {
