@@ -17,6 +17,10 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024;
 const CLOCK_DIFFERENCE_S_MAX = 1;
 /** For how long what goes between nodes beside the snapshot may not get through, as in the alerts BodkinCertificatesHeldUp and BodkinAuditNotCopied. */
 const EXCHANGE_AGE_S_MAX = 10;
+/** How long a message to the shared database and its answer may take, as in the alert BodkinDatabaseSlow. */
+const ROUND_TRIP_S_MAX = 0.1;
+/** How long an event may wait for the fleet's stream, as in the alert BodkinFleetBehind. */
+const FLEET_LAG_S_MAX = 300;
 /** Before its end a certificate is to be looked at: it was due for renewal long ago. As in the alert BodkinCertificateEnds. */
 const CERTIFICATE_LEFT_S_MIN = 14 * 86_400;
 
@@ -36,6 +40,15 @@ const heldUp = (name: string, words: (age: string) => string): Trouble => ({
     of: [name, "bodkin_database_connected"],
     says: (numbers) => (numbers["bodkin_database_connected"] !== 0 && value(numbers, name) > EXCHANGE_AGE_S_MAX ? words(seconds(value(numbers, name))) : null),
 });
+
+const slowDatabase: Trouble = {
+    of: ["bodkin_database_round_trip_seconds", "bodkin_database_connected"],
+    says: (numbers) => {
+        const roundTripS = value(numbers, "bodkin_database_round_trip_seconds");
+        if (numbers["bodkin_database_connected"] === 0 || roundTripS <= ROUND_TRIP_S_MAX) return null;
+        return `A message to the shared database and its answer take ${digits(roundTripS * 1000)} ms, and each change at this node takes several of them: look at the network between them.`;
+    },
+};
 
 const disk: Trouble = {
     of: ["bodkin_data_free_bytes", "bodkin_event_log_max_bytes", "bodkin_event_log_bytes"],
@@ -68,14 +81,18 @@ export const TROUBLES: readonly Trouble[] = [
     isNot("bodkin_database_connected", () => "The shared database is not reached: changes are refused, and what was last read is shown. Look whether PostgreSQL runs, and is reached from there."),
     is("bodkin_nodes_silent", (value) => `${some(value, "node of this cloud is silent", "nodes of this cloud are silent")}: see below which, and look whether they run and reach the database.`),
     isNot("bodkin_node_events_connected", () => "NATS is not reached, or its stream takes or gives nothing: live subscribers hear only what is published at their own node. Look whether it runs, and is reached from there (GET /api/v1/nodes/events says why)."),
+    slowDatabase,
     isOver("bodkin_database_clock_difference_seconds", CLOCK_DIFFERENCE_S_MAX, (value) => `This node's clock differs from the shared database's by ${digits(value)} s, and what ends at some time ends there at another: have both machines keep time.`),
     heldUp("bodkin_certificate_exchange_age_seconds", (age) => `Certificates have not gone from node to node for ${age}: what is revoked at one counts on at others. The log says why.`),
     heldUp("bodkin_audit_copy_age_seconds", (age) => `The other nodes have not seen for ${age} what this one's audit log says: its own files have it, and the log says why.`),
     is("bodkin_audit_suspended", () => "The audit log cannot be written: changes are refused."),
     is("bodkin_event_log_suspended", () => "The event log keeps nothing: the disk takes nothing."),
+    is("bodkin_event_log_lost_total", (value) => `The event log has lost ${some(value, "event", "events")} since the start: its files were removed, or lost in a power failure. The log names them.`),
     disk,
     isNot("bodkin_fleet_connected", (numbers) => `Events do not reach the fleet's stream, and ${some(value(numbers, "bodkin_fleet_waiting_events"), "waits", "wait")} in the event log: Events says why.`),
     is("bodkin_fleet_stopped_lanes", (value) => `${some(value, "lane to the fleet's stream stands still", "lanes to the fleet's stream stand still")}: another edge has this one's name, or it was put back to an earlier state. Events says which.`),
+    is("bodkin_fleet_refused_lanes", (value) => `The fleet's stream does not accept the events of ${some(value, "lane", "lanes")}, which wait in the event log: Events has the server's words.`),
+    isOver("bodkin_fleet_lag_seconds", FLEET_LAG_S_MAX, (value) => `Events have waited for the fleet's stream for ${seconds(value)}, and are lost when the event log is full: look at the link and the servers.`),
     isNot("bodkin_from_fleet_connected", () => "Events of the fleet do not come here, and wait in its stream: Events says why."),
     alone,
     is("bodkin_topics_waiting", (value) => `${some(value, "topic rejects events", "topics reject events")} because a required subscriber has not acknowledged earlier ones: bodkin status names it. Look whether it runs.`),
@@ -85,7 +102,10 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_pair_settings_differ", (value) => `${some(value, "node of the pair runs", "nodes of the pair run")} with other settings, and a failover may fail: bodkin status has both values. Give all nodes the same --config.`),
     is("bodkin_pair_lease_refused", (value) => `${some(value, "node of the pair refuses", "nodes of the pair refuse")} this node's lease, and none takes over when the leader fails: give all nodes the same [platform].`),
     is("bodkin_pair_record_failed", () => "A node of the pair cannot write its record of votes, and votes for no node: bodkin status says which. Make room on its disk."),
+    is("bodkin_pair_disks_full", (value) => `The disk of ${some(value, "node", "nodes")} of the pair takes no new data, neither changes nor events: bodkin status says which. Make room on it.`),
     is("bodkin_pair_follow_failed", () => "This standby cannot keep what the leader sends, and does not take over: bodkin status says why."),
+    is("bodkin_pair_certificate_revoked", () => "This node's own certificate is revoked, and the node takes no part in the pair. If it is to return, issue another certificate for it."),
+    is("bodkin_pair_certificates_unshared", () => "Certificates that were issued or revoked at this standby are not known at the leader: start the leader, or bring it to this release."),
     is("bodkin_relay_clients_at_limit", (value) => `The relay refuses requests of ${some(value, "client", "clients")} at a limit: bodkin_relay_client_rejected_total names client and limit.`),
     is("bodkin_graphs_suspended", (value) => `${some(value, "graph stands still because an operator has failed", "graphs stand still because an operator has failed")}: see Graphs.`),
     is("bodkin_graph_links_down", (value) => `${some(value, "link of graphs to other edges is down", "links of graphs to other edges are down")}, and results are late: see Graphs.`),
