@@ -1,5 +1,5 @@
 //! Links of the documents: each leads to something in the tree, and to a heading of it where it names one. A document that is named in code, as in
-//! `docs/design/pair.md` or `pair.md`, has to be there as well, and so has each test that a table's last column, `tests`, names.
+//! `docs/design/pair.md` or `pair.md`, has to be there as well, and so has each test that a table's last column, `tests` or `test`, names.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,9 @@ fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The tests that the last column of a table names under the head `tests`: `NAME`, `MODULE::NAME`, `BEGIN_OF_A_NAME_*`, or `MODULE::` for all of them.
+/// The tests that the last column of a table names under the head `tests` or `test`.
+///
+/// A name is `NAME`, `MODULE::NAME`, `BEGIN_OF_A_NAME_*`, or `MODULE::` for all of a module.
 fn tests_named(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut is_in_table = false;
     let cells = prose(text).filter_map(move |(number, line)| {
@@ -97,7 +99,7 @@ fn tests_named(text: &str) -> impl Iterator<Item = (usize, String)> {
         let is_head = *number != line_before + 1;
         line_before = *number;
         if is_head {
-            is_in_table = last == "tests";
+            is_in_table = matches!(last.as_str(), "tests" | "test");
         }
         is_in_table && !is_head
     });
@@ -177,11 +179,13 @@ mod tests {
 
     #[test]
     fn a_test_that_a_table_names_is_there() {
-        let check = |named: &str| {
-            let page = format!("`not_in_a_table`\n\n| what | tests |\n|---|---|\n| `a_b` | {named} |\n\n| what | why |\n| a | `c_d` |\n");
+        let check_under = |head: &str, named: &str| {
+            let other = "| what | why |\n| a | `c_d` |\n";
+            let page = format!("`not_in_a_table`\n\n| what | {head} |\n|---|---|\n| `a_b` | {named} |\n\n{other}");
             let code = TextFile::new("crates/a/tests/pair/durable.rs", "#[test]\nfn nothing_is_lost() {\n}\n");
             violations(&[TextFile::new("a.md", &page), code], |_| true)
         };
+        let check = |named: &str| check_under("tests", named);
         for there in [
             "`nothing_is_lost`",
             "`durable::nothing_is_lost`",
@@ -194,6 +198,7 @@ mod tests {
         for missing in ["nothing_is", "pair::other::", "other::nothing_is_lost", "anything_*"] {
             assert_eq!(check(&format!("`{missing}`")), [format!("a.md:5: names the test {missing}, which is not there")]);
         }
+        assert_eq!(check_under("test", "`nothing_is`"), ["a.md:5: names the test nothing_is, which is not there"]);
     }
 
     #[test]
