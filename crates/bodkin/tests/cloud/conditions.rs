@@ -8,11 +8,11 @@ use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::conditions::{all, assert_shown};
 use crate::support::patience::eventually;
+use crate::support::ports::{held_offset, held_port};
 use crate::support::sse::{EventStream, until_live};
 
 const ALERTS: &str = include_str!("../../../../docs/monitoring/alerts.yml");
 const REFERENCE: &str = include_str!("../../../../docs/reference/metrics.md");
-const TROUBLES: &str = include_str!("../../src/cli/status/troubles.rs");
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 
 /// The sources below a folder.
@@ -41,7 +41,7 @@ fn every_condition_is_shown_in_four_places() {
     assert_eq!(rows, names, "docs/monitoring/conditions.md has a row for each alert");
     for condition in &conditions {
         let (name, rule) = alerts.iter().find(|(name, _)| name.trim() == condition.alert).expect("it has a row");
-        let metric = condition.metric[0];
+        let metric = condition.metric_name();
         // An alert may have a label where `status` has a sum: bodkin_graph_suspended and bodkin_graphs_suspended.
         let is_of_rule = rule.contains(metric) || rule.replace("_link_up", "_links_down").contains(metric) || {
             let words: Vec<&str> = metric.split('_').collect();
@@ -49,18 +49,36 @@ fn every_condition_is_shown_in_four_places() {
         };
         assert!(is_of_rule, "{name}: its rule says nothing of {metric}: {rule}");
         assert!(metric == "up" || REFERENCE.contains(&format!("`{metric}`")), "{name}: {metric} is no metric");
-        match condition.made_by {
-            Some((target, test)) => {
-                let body = body(target, test).unwrap_or_else(|| panic!("{name}: there is no test {test} in {target}"));
-                assert!(
-                    body.contains("assert_shown(") && body.contains(&format!("\"{}\"", condition.alert)),
-                    "{name}: {test} does not hold it"
-                );
-            }
-            None => assert!(TROUBLES.contains(&format!("\"{}\"", condition.alert)), "{name}: troubles.rs has no numbers of it"),
-        }
+        let (target, test) = condition.made_by;
+        let body = body(target, test).unwrap_or_else(|| panic!("{name}: there is no test {test} in {target}"));
+        assert!(body.contains("assert_shown(") && body.contains(&format!("\"{}\"", condition.alert)), "{name}: {test} does not hold it");
     }
-    assert!(conditions.iter().filter(|condition| condition.made_by.is_some()).count() >= 15, "conditions are made to happen");
+}
+
+#[test]
+fn ended_process_is_reported_down() {
+    // Held, so that no other test's process listens there.
+    let offset = held_offset();
+    let cloud = Launch::new().port_offset(offset.get()).start();
+    let monitor = cloud.address(System::Monitor);
+    cloud.kill();
+    assert_shown(monitor, "BodkinDown");
+}
+
+#[test]
+fn events_that_wait_long_for_the_fleet_are_reported() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (data, config) = (place.path().join("data"), place.path().join("bodkin.toml"));
+    let servers = format!("nats://127.0.0.1:{}", held_port());
+    fs::write(&config, format!("[fleet]\nservers = [\"{servers}\"]\nedge = \"edge-7\"\nlanes = {{ events = [\"heat\"] }}\n"))
+        .expect("written");
+    let launch = || Launch::new().data(&data).flags(["--config", config.to_str().expect("text")]);
+    let cloud = launch().start();
+    cloud.register_publisher("sensor", 1);
+    cloud.publish(&event("heat", system("sensor", 1), "1"));
+    assert!(cloud.stop().success());
+    let cloud = launch().clock_ahead(400).start();
+    assert_shown(cloud.address(System::Monitor), "BodkinFleetBehind");
 }
 
 #[test]

@@ -333,6 +333,35 @@ fn a_replay_tells_what_a_full_disk_has_cost() {
     });
 }
 
+#[test]
+fn full_disk_of_the_audit_log_is_reported() {
+    with_own_mounts("full_disk_of_the_audit_log_is_reported", || {
+        let data = TempDir::new().expect("a temporary directory");
+        let audit = data.path().join("audit");
+        fs::create_dir(&audit).expect("a directory");
+        mount_small(&audit, "64k");
+        let cloud = Launch::new().data(data.path()).start();
+        let change = |number: usize| cloud.post("/serviceregistry/mgmt/systems", &system(&format!("audited-{number}"), 1)).status;
+        assert_eq!(change(0), 201);
+        fill_up(&audit.join("ballast"));
+        // The file of the log has room to the end of its page.
+        assert!((1..EVENTS_LIMIT).any(|number| change(number) == 503), "the disk was never full");
+        assert_shown(cloud.address(System::Monitor), "BodkinAuditSuspended");
+        fs::remove_file(audit.join("ballast")).expect("removed");
+        assert!(eventually(|| change(EVENTS_LIMIT) == 201), "there is room again and no change is accepted");
+    });
+}
+
+#[test]
+fn disk_that_the_event_log_may_fill_is_reported() {
+    with_own_mounts("disk_that_the_event_log_may_fill_is_reported", || {
+        let data = TempDir::new().expect("a temporary directory");
+        mount_small(data.path(), "128m");
+        let cloud = Launch::new().data(data.path()).flags(["--event-log-bytes-max", "1073741824"]).start();
+        assert_shown(cloud.address(System::Monitor), "BodkinDiskFills");
+    });
+}
+
 #[track_caller]
 fn assert_full_list(cloud: &Cloud, written: &[String]) {
     let found = cloud.query(&json!({"serviceDefinitionRequirement": "fault-full"}));

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, Refusal, System};
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::sse::EventStream;
 
@@ -133,6 +134,37 @@ fn two_suppliers_are_transformed_filtered_and_joined_on_their_way() {
         assert_ne!(state.topic, vibration.topic);
         assert_eq!(EventId { topic: vibration.topic, ..state }, vibration);
     }
+}
+
+#[test]
+fn operator_whose_step_does_not_end_is_reported() {
+    const ENDLESS: &str = r#"
+[graph]
+name = "wave"
+
+[[supplier]]
+topic = "angle"
+shape = "f64"
+period_ms = 1
+
+[[operator]]
+name = "sine"
+kind = "map"
+inputs = ["angle"]
+expression = "sin(x)"
+cost_us = 20
+
+[[output]]
+topic = "wave-height"
+from = "sine"
+deadline_ms = 500
+"#;
+    let place = TempDir::new().expect("a directory");
+    let file = write(place.path(), "wave.toml", ENDLESS);
+    let cloud = Launch::new().data(place.path()).flags(["--graphs", &file]).preloaded().start();
+    cloud.register_system("sensor", 1);
+    publish(&cloud, "angle", "1");
+    assert_shown(cloud.address(System::Monitor), "BodkinGraphStandsStill");
 }
 
 /// Means of two sensors that must have been made within a time of each other; otherwise they are marked.

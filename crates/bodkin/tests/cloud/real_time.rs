@@ -253,6 +253,7 @@ fn late_events_are_dropped_as_far_as_their_topic_allows_and_their_publisher_is_t
     assert_eq!(data_of(&stream.wait_for(2)), ["0", "3"]);
     let row = told(&cloud, "HOT");
     assert_eq!((&row["shed"], &row["late"], &row["dispatched"], &row["accepted"]), (&json!(3), &json!(2), &json!(2), &json!(5)));
+    assert_shown(cloud.address(System::Monitor), "BodkinDeadlinesMissed");
 }
 
 #[test]

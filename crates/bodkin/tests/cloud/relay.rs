@@ -1,19 +1,21 @@
 //! Relays of the binary, by itself and inside a cloud, spoken to over TLS as a gatekeeper speaks to them.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use bodkin_arrowhead::core_service::CoreSystem;
-use bodkin_host::SecurityConfig;
 use bodkin_host::destination::Destinations;
 use bodkin_host::relay::{Destination, Dialer, Heard, Relay, RelayPlace, Relays};
 use bodkin_host::security::Security;
+use bodkin_host::{HubLimits, SecurityConfig};
 use bodkin_trust::TrustDirectory;
 use tempfile::TempDir;
 
-use crate::support::cloud::BINARY;
+use crate::support::cloud::{BINARY, System};
+use crate::support::conditions::{Monitor, assert_shown};
 use crate::support::patience::PATIENCE;
 use crate::support::relay::Serving;
 use crate::support::secure::{Client, SecureCloud, put_trust};
@@ -91,4 +93,24 @@ fn a_cloud_has_a_relay_of_its_own_and_shows_its_numbers() {
     for line in ["bodkin_relay_messages_in_total 1", "bodkin_relay_messages_out_total 1", "bodkin_relay_waiting_bytes 0"] {
         assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
     }
+}
+
+#[test]
+fn client_at_its_limit_of_listeners_is_reported() {
+    let cloud = SecureCloud::start(["--relay-listen", "127.0.0.1:0"]);
+    let address: SocketAddr = cloud.cloud.ready()["listeners"]["relay"].as_str().and_then(|text| text.parse().ok()).expect("an address");
+    let place = RelayPlace { address: address.ip().to_string().into(), port: address.port(), secure: true, authentication_info: None };
+    let relays = Relays::new(Dialer::new(Destinations::new(&[]), security(&cloud.trust("")), CoreSystem::Authorization));
+    soon(async move {
+        let (relay, topic) = (relays.link(&place), Destination::topic("General").expect("a name"));
+        let mut listeners = Vec::new();
+        for _ in 0..HubLimits::default().client_topic_listeners_max {
+            listeners.push(relay.listen(&topic).await.expect("it is within the limit"));
+        }
+        // The refusal may come before or after the channel is opened.
+        if let Ok(mut refused) = relay.listen(&topic).await {
+            assert!(refused.next().await.is_err(), "one above the limit");
+        }
+    });
+    assert_shown(Monitor::secure(cloud.cloud.address(System::Monitor)), "BodkinRelayClientAtLimit");
 }

@@ -208,6 +208,7 @@ fn what_the_event_log_does_not_keep_is_counted_in_its_place() {
     assert!(lost > 100, "{lost}");
     assert!(numbers.is_sorted() && numbers[0] == 0 && numbers.last() == Some(&last), "in order");
     assert_eq!(lane(&cloud, "events")["lost"], lost);
+    assert_shown(cloud.address(System::Monitor), "BodkinFleetLost");
 }
 
 #[test]

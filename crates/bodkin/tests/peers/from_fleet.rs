@@ -195,6 +195,7 @@ fn what_cannot_be_taken_or_is_gone_is_told_and_nothing_comes_back() {
     // One of another edge was in front of them, of which nobody knows whose it was.
     let lost = || told(&cloud)["lost"].as_u64().expect("a number");
     assert!(eventually(|| (10..=11).contains(&lost())), "{}", told(&cloud));
+    assert_shown(cloud.address(System::Monitor), "BodkinFromFleetLost");
     // It is told with what came next, and not forgotten by a restart.
     let counted = lost();
     let text = heard(cloud.address(System::EventHandler), "/eventhandler/events?event_type=setpoint&since=0");
@@ -404,7 +405,7 @@ fn second_edge_of_one_name_takes_over_and_first_one_reports_it() {
     assert!(eventually(|| told(&second)["connected"] == true), "{} {}", told(&second), second.stderr());
     // The first one notices it at its next look, or at the first message that it lacks.
     assert!(eventually(|| told(&first)["connected"] == false), "{} {}", told(&first), first.stderr());
-    assert!(told(&first).to_string().contains("takes them under the same name"), "{}", told(&first));
+    assert!(eventually(|| told(&first).to_string().contains("takes them under the same name")), "{}", told(&first));
     assert_shown(first.address(System::Monitor), "BodkinFromFleetAway");
     send(&cluster, 20..60);
     assert!(eventually(|| of_cloud(&second).ends_with(&(20..60).collect::<Vec<_>>())), "{:?}", of_cloud(&second));

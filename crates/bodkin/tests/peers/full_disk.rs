@@ -106,6 +106,7 @@ fn former_leader_with_a_full_disk_follows_when_there_is_room() {
     disk.fill();
     primary.signal(Signal::SIGCONT);
     assert!(eventually(|| primary.said().contains("cannot keep what the leader sends")), "{}", primary.said());
+    assert_shown(primary.address(System::Monitor), "BodkinPairFollowFailed");
     // Long enough for several attempts to follow.
     thread::sleep(Duration::from_secs(3));
     let told = |node: &Node| node.said().matches("replica channel has ended").count();

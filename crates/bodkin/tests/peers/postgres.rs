@@ -3,16 +3,20 @@
 #[path = "../../../store/tests/peers/server.rs"]
 pub mod server;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::server::{Server, eventually};
+use crate::nodes::Relay;
 use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, system, texts};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::conditions::assert_shown;
+use crate::support::ports::held_port;
 use crate::support::skip;
 
 fn launch(server: &Server) -> Launch {
@@ -116,7 +120,7 @@ fn a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other()
         return skip::note("a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other", "no PostgreSQL server");
     };
     let place = TempDir::new().expect("a temporary directory");
-    let node = launch(&server).data(place.path()).start();
+    let node = launch(&server).data(place.path()).clock_ahead(5).start();
     // As a node of a later release writes it, whose clock is five seconds in front.
     let other = "INSERT INTO bodkin.node (name, release, host, monitor_port, secure, started_us, commit, clock_ahead_us, keeper, seen_at)
         VALUES ('00000000000000ff', '9.9.9', 'elsewhere', 8440, false, 0, 0, 5000000, false, clock_timestamp() + interval '1 hour')";
@@ -128,7 +132,9 @@ fn a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other()
     assert_eq!((&row["release"], &row["clockAheadMs"], &row["issues"]), (&json!("9.9.9"), &json!(5000), &json!(false)), "{row}");
     let metrics = monitor(&node, "/metrics");
     assert!(metrics.contains("bodkin_nodes_other_release 1"), "{metrics}");
-    assert_shown(node.address(System::Monitor), "BodkinReleasesDiffer");
+    for alert in ["BodkinReleasesDiffer", "BodkinClockDiffers"] {
+        assert_shown(node.address(System::Monitor), alert);
+    }
     let status = bodkin(&["status", "--monitor", &node.address(System::Monitor).to_string()], place.path(), &server);
     let text = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(text.contains("run another release than this one: 1") && text.contains("9.9.9"), "{text}");
@@ -137,6 +143,20 @@ fn a_node_of_another_release_and_one_whose_clock_differs_are_told_at_any_other()
     let refused = launch(&server).try_start().err().expect("it is refused");
     assert!(refused.stderr.contains("of version 5, and this Bodkin works with version 4"), "{}", refused.stderr);
     assert_eq!(node.post("/serviceregistry/register", &service("temperature", system("sensor", 7001))).status, 201);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn slow_link_to_the_database_is_reported() {
+    let Some(mut server) = Server::start() else { return skip::note("slow_link_to_the_database_is_reported", "no PostgreSQL server") };
+    let port = held_port();
+    server.restart_with(&["listen_addresses=127.0.0.1".to_owned(), format!("port={port}")]);
+    let link = Relay::to(SocketAddr::from(([127, 0, 0, 1], port)));
+    let url = format!("postgres://bodkin@{}/cloud?sslmode=disable", link.address);
+    let node = Launch::new().env("BODKIN_DATABASE", &url).start();
+    // The smoothed round trip follows within a few samples.
+    link.delay_ms.store(800, Relaxed);
+    assert_shown(node.address(System::Monitor), "BodkinDatabaseSlow");
 }
 
 #[test]

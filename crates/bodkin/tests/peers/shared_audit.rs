@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use crate::postgres::server::{Server, eventually};
 use crate::support::arrowhead::{list, texts};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::skip;
 
 fn node(data: &Path, server: &Server) -> Cloud {
@@ -69,11 +70,11 @@ fn any_node_shows_and_verifies_what_all_were_asked() {
     // What does not get through is told, and comes when it does.
     server.sql("cloud", "ALTER TABLE bodkin.audit_line RENAME TO elsewhere");
     change(&one, "pipe");
+    assert_shown(one.address(System::Monitor), "BodkinAuditNotCopied");
     let status = || {
         let told = bodkin(&format!("status --monitor {}", one.address(System::Monitor)), &server);
         String::from_utf8_lossy(&told.stdout).into_owned()
     };
-    eventually(|| status().contains("what this one's audit log says"), status);
     server.sql("cloud", "ALTER TABLE bodkin.elsewhere RENAME TO audit_line");
     eventually(|| !status().contains("what this one's audit log says"), status);
     eventually(|| changes(&one, "all") == 4, || one.stderr());

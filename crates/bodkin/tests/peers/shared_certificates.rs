@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::postgres::server::{Server, eventually};
 use crate::support::arrowhead::{list, system as form};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::conditions::{Monitor, assert_shown};
 use crate::support::http::{Answer, Connection};
 use crate::support::secure::{CLOUD, Client, client_key, put_trust};
 use crate::support::skip;
@@ -159,7 +160,7 @@ fn a_certificate_is_issued_and_revoked_at_any_node_of_a_shared_database() {
     onboard(&one, &secret, "pump-2").expect_status(503);
     operator(&two, "POST", &format!("/api/v1/certificates/{of_pump}/revoke"), None).expect_status(503);
     assert_eq!([&two, &one].map(|node| told(node, &of_pump)["state"].clone()), ["revoked", "valid"]);
-    eventually(|| age() > 11.0, || two.stderr());
+    assert_shown(Monitor::secure(two.address(System::Monitor)), "BodkinCertificatesHeldUp");
     server.sql("cloud", "ALTER TABLE bodkin.elsewhere RENAME TO certificate_line");
     eventually(|| told(&one, &of_pump)["state"] == "revoked" && age() < 5.0, || one.stderr());
     // A database that is put back to an earlier state, as a standby that was behind, has what it lacks again.
@@ -173,6 +174,7 @@ fn a_certificate_is_issued_and_revoked_at_any_node_of_a_shared_database() {
     server.sql("cloud", &put_back);
     let lines = format!("SELECT string_agg(action, ' ' ORDER BY action) FROM bodkin.certificate_line WHERE serial = '{of_valve}'");
     eventually(|| server.sql("cloud", &lines) == "issue revoke", || format!("{}{}", one.stderr(), two.stderr()));
+    assert_shown(Monitor::secure(two.address(System::Monitor)), "BodkinDatabaseSetBack");
     assert_eq!(server.sql("cloud", "SELECT count(*) - count(DISTINCT (authority, serial, action)) FROM bodkin.certificate_line"), "0");
 }
 

@@ -10,6 +10,7 @@ use super::{done, ended, json as printed_json};
 use crate::real_time_client::topic;
 use crate::support::arrowhead::{event, system};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::ports::held_offset;
 use crate::support::sse::EventStream;
@@ -233,6 +234,7 @@ fn what_found_no_room_while_an_edge_was_away_is_counted_and_told_by_the_edge_tha
     let told = || links(&at_office)[0].clone();
     assert!(eventually(|| told()["lost"].as_u64() == Some(lost())), "{} of {}", told(), lost());
     assert_eq!(told()["exceeded"], json!(1));
+    assert_shown(at_office.address(System::Monitor), "BodkinGraphLinkLosses");
     let listed = done(&at_office, "graph list");
     let line = format!("line: {} events of OVER-SMOOTH from press are lost, 1 time more in a row than the link tolerates", lost());
     assert!(listed.contains(&line), "{line}: {listed}");
@@ -253,6 +255,7 @@ fn an_edge_that_is_gone_is_told_and_goes_on_when_it_is_back() {
     at_press.kill();
     assert!(eventually(|| !is_up(&at_office)), "{}", links(&at_office));
     assert!(done(&at_office, "graph list").contains("inputs late"), "{}", done(&at_office, "graph list"));
+    assert_shown(at_office.address(System::Monitor), "BodkinGraphLinkDown");
     let status = ended(&at_office, "status", 1);
     assert!(status.contains("links of graphs to other edges that are not heard: 1"), "{status}");
     let at_press = press.start(&[]);

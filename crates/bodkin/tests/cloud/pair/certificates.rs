@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::nodes::{Node, Pair};
 use crate::support::arrowhead::list;
 use crate::support::cloud::{BINARY, System};
+use crate::support::conditions::{Monitor, assert_shown};
 use crate::support::http::Answer;
 use crate::support::patience::eventually;
 use crate::support::secure::{CLOUD, Client, client_key};
@@ -142,6 +143,15 @@ fn changes_in_either_directory_reach_the_other_node() {
 }
 
 #[test]
+fn standby_reports_certificate_that_no_leader_knows() {
+    let mut pair = Pair::secure("");
+    // Without a leader the standby keeps the certificate to itself.
+    let backup = pair.backup();
+    cert(&pair, "backup", &["issue", "--system", "valve", "--san", "127.0.0.1"]);
+    assert_shown(Monitor::secure(backup.address(System::Monitor)), "BodkinPairCertificatesUnshared");
+}
+
+#[test]
 fn standby_with_revoked_certificate_stays_out_until_reissued() {
     let (mut pair, _witness, backup, primary) = Pair::secure("").begin();
     let name = SystemName::from_stored(PAIR_NODES[1]);
@@ -158,7 +168,7 @@ fn standby_with_revoked_certificate_stays_out_until_reissued() {
     assert!(eventually(|| overview().contains("bodkin-backup is refused, because its certificate is revoked")), "{}", overview());
     let ready = |node: &Node| operator(node, "GET", "/readyz", None).text();
     assert!(ready(&backup).contains("certificate is revoked"), "{}", ready(&backup));
-    assert_eq!(backup.gauge("bodkin_pair_certificate_revoked"), 1);
+    assert_shown(Monitor::secure(backup.address(System::Monitor)), "BodkinPairCertificateRevoked");
     // Neither a restart nor a lost file gives it another certificate.
     drop(backup);
     let files = ["crt", "key"].map(|end| pair.trust("backup").join(format!("systems/{name}.{end}")));

@@ -171,7 +171,9 @@ fn differing_settings_are_reported_by_all_nodes() {
         assert!(told.contains("NOBODY TAKES OVER"), "{told}");
     }
     assert!(witness.said().contains("lease is 50ms here and 400ms there"), "{}", witness.said());
-    assert_shown(primary.address(System::Monitor), "BodkinPairSettingsDiffer");
+    for alert in ["BodkinPairSettingsDiffer", "BodkinPairLeaseRefused"] {
+        assert_shown(primary.address(System::Monitor), alert);
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use super::{key_stores, with_key_stores};
 use crate::support::arrowhead::list;
 use crate::support::cloud::{BINARY, Cloud, Launch, Refusal, System};
-use crate::support::secure::{CLOUD, Client, DAY, SecureCloud, anchor, authority, issue, replace};
+use crate::support::conditions::{Monitor, assert_shown};
+use crate::support::secure::{CLOUD, Client, DAY, SecureCloud, anchor, authority, issue, put_trust, replace};
 
 #[track_caller]
 fn refused(launch: Launch) -> Refusal {
@@ -72,6 +73,21 @@ fn a_certificate_whose_time_is_mostly_over_is_made_anew() {
     let renewed = || certificate(&secure.trust(""), "systems/orchestrator.crt").not_after() > old.certificate().not_after();
     assert!(crate::support::patience::eventually(renewed), "{}", secure.cloud.stderr());
     Client::system("anybody").expect(&secure.cloud, "GET", "/orchestrator/echo", None, 200);
+}
+
+#[test]
+fn certificate_that_cannot_be_renewed_is_reported() {
+    let place = TempDir::new().expect("a temporary directory");
+    let trust = place.path().join("trust");
+    put_trust(&trust);
+    // Without the authority's key the node issues no certificates.
+    fs::remove_file(trust.join("cloud.key")).expect("it is there");
+    let names = ["localhost", "127.0.0.1", "::1"];
+    let old = issue(&authority(), &format!("orchestrator.{CLOUD}"), &names, tls::now().minus(80 * DAY), 90 * DAY);
+    replace(&trust.join("systems/orchestrator.key"), old.key().to_pem().as_bytes());
+    replace(&trust.join("systems/orchestrator.crt"), old.chain_to_pem().as_bytes());
+    let cloud = Launch::new().secure().data(place.path()).start();
+    assert_shown(Monitor::secure(cloud.address(System::Monitor)), "BodkinCertificateEnds");
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod instant;
 pub mod link;
 pub mod patience;
 pub mod ports;
+pub mod preload;
 pub mod push;
 pub mod random;
 pub mod relay;

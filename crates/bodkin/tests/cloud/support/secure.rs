@@ -91,6 +91,11 @@ pub fn client_key() -> Arc<PrivateKey> {
     MADE.client_key.clone()
 }
 
+/// The trust directory that every cloud of these tests has a copy of.
+pub fn trust() -> &'static Path {
+    MADE.trust.path()
+}
+
 /// Puts the trust directory of the cloud there.
 pub fn put_trust(place: &Path) -> TrustDirectory {
     copy(MADE.trust.path(), place);
