@@ -1,4 +1,4 @@
-//! Lines of certificate ledgers that the nodes of one cloud exchange through their database.
+//! Lines of certificate ledgers and of CURVE bindings that the nodes of one cloud exchange through their database.
 //!
 //! A shared database (PostgreSQL) holds them for all nodes. The database of a pair (SQLite) holds them too, and the pair's replication carries them to the other
 //! node. A certificate's line is here before a client has the certificate, so every node knows and can revoke each certificate.
@@ -32,20 +32,48 @@ const LINES_MAX: i64 = 500_000;
 /// Lines that are read at a time.
 const LINES_READ_MAX: i64 = 2_000;
 
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewLineKind {
+    /// A certificate was issued.
+    Issue {
+        /// Its common name.
+        name: String,
+        /// The last second in which it counts.
+        not_after: UtcTime,
+    },
+    /// A certificate was revoked.
+    Revocation,
+    /// A CURVE key was bound to a system, or taken away from it.
+    CurveKey,
+}
+
 /// A line that a node brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLine {
-    /// Serial number in hexadecimal digits.
+    /// Serial number in hexadecimal digits; of a binding of a CURVE key, digits that name its text.
     pub serial: String,
-    /// Of a certificate that was issued, common name and last second in which it counts; `None`: it was revoked.
-    pub issued: Option<(String, UtcTime)>,
-    /// The line as ledgers have it.
+    /// What it says.
+    pub kind: NewLineKind,
+    /// The line as the file has it.
     pub text: String,
 }
 
 impl NewLine {
     fn action(&self) -> &'static str {
-        if self.issued.is_some() { "issue" } else { "revoke" }
+        match self.kind {
+            NewLineKind::Issue { .. } => "issue",
+            NewLineKind::Revocation => "revoke",
+            NewLineKind::CurveKey => "curve",
+        }
+    }
+
+    /// Common name and last second of a certificate that was issued.
+    fn issued(&self) -> Option<(&str, UtcTime)> {
+        match &self.kind {
+            NewLineKind::Issue { name, not_after } => Some((name, *not_after)),
+            NewLineKind::Revocation | NewLineKind::CurveKey => None,
+        }
     }
 }
 
@@ -81,7 +109,7 @@ impl Draft<'_> {
         let mut taken = Vec::new();
         for line in lines {
             if !self.bring(authority, node, line)?
-                && line.issued.is_some()
+                && line.issued().is_some()
                 && self.line_of(authority, &line.serial)?.as_ref() != Some(&line.text)
             {
                 taken.push(line.serial.clone());
@@ -100,7 +128,7 @@ impl Draft<'_> {
         is_exclusive: bool,
     ) -> Result<Result<(), NotBrought>, OperationError> {
         if is_exclusive
-            && let Some((name, _)) = &line.issued
+            && let Some((name, _)) = line.issued()
             && self.id(COUNTS, params![authority, name, self.now_seconds()])?.is_some()
         {
             return Ok(Err(NotBrought::NameTaken));
@@ -144,7 +172,7 @@ impl Draft<'_> {
     /// Whether it was not there.
     fn bring(&mut self, authority: &str, node: &str, line: &NewLine) -> Result<bool, OperationError> {
         let action = line.action();
-        let (name, not_after) = line.issued.as_ref().map(|(name, not_after)| (name.as_str(), seconds(*not_after))).unzip();
+        let (name, not_after) = line.issued().map(|(name, not_after)| (name, seconds(not_after))).unzip();
         // A standby repeats a statement although it changes nothing, so a line that is there is not inserted again.
         if matches!(self.database(), Database::Sqlite(_)) && self.id(KNOWN, params![authority, &*line.serial, action])?.is_some() {
             return Ok(false);
@@ -199,8 +227,9 @@ mod tests {
     use std::sync::mpsc;
 
     fn line(serial: &str, name: Option<&str>) -> NewLine {
-        let issued = name.map(|name| (name.to_owned(), UtcTime::from_unix_seconds(4_000_000_000)));
-        NewLine { serial: serial.to_owned(), issued, text: format!("{serial} {}", name.unwrap_or("revoked")) }
+        let not_after = UtcTime::from_unix_seconds(4_000_000_000);
+        let kind = name.map_or(NewLineKind::Revocation, |name| NewLineKind::Issue { name: name.to_owned(), not_after });
+        NewLine { serial: serial.to_owned(), kind, text: format!("{serial} {}", name.unwrap_or("revoked")) }
     }
 
     fn texts(store: &Store) -> Vec<String> {

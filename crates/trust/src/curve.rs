@@ -5,10 +5,11 @@
 //! {"system":"sensor","publicKey":null,"at":"2031-02-01T00:00:00Z"}
 //! ```
 //!
-//! A system has one key: a later line about it replaces the one before, and `null` takes the key away. Keys are Z85 text. The cloud's own pair, whose public key its
-//! clients know, is in `zmtp.curve`.
+//! A system has one key: of its lines the one with the latest time counts, and `null` takes the key away. Of two lines that bind one key, the later one counts. Nodes of
+//! one cloud exchange these lines ([`crate::shared_ledger`]); the order of times, then of texts, is the same at each of them. Keys are Z85 text. The cloud's own pair,
+//! whose public key its clients know, is in `zmtp.curve`.
 
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use bodkin_arrowhead::{name::SystemName, utc::UtcTime};
@@ -60,25 +61,52 @@ pub fn read_pair(path: &Path) -> std::result::Result<KeyPair, FileError> {
 }
 
 /// A line.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Binding {
-    system: String,
-    public_key: Option<String>,
+pub(crate) struct Binding {
+    pub(crate) system: String,
+    pub(crate) public_key: Option<String>,
     #[serde(deserialize_with = "ledger::time")]
-    at: UtcTime,
+    pub(crate) at: UtcTime,
+    /// The node of the cloud that has brought it; `None`: the one whose file this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<String>,
+}
+
+impl Binding {
+    /// The line without its end and without a node: the same at each node.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(&Self { node: None, ..self.clone() }).expect("bindings are plain values")
+    }
+
+    /// Returns the system and its key.
+    fn parts(&self) -> std::result::Result<(SystemName, Option<PublicKey>), String> {
+        let system = SystemName::parse(&self.system).map_err(|error| error.to_string())?;
+        let key = self.public_key.as_ref().map(|key| key.trim().parse().map_err(|error: bodkin_zmtp::KeyError| error.to_string()));
+        Ok((system, key.transpose()?))
+    }
+
+    /// Returns true if the name and the key are such.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.parts().is_ok()
+    }
 }
 
 impl TrustDirectory {
     /// Whose each CURVE key is.
     pub fn curve_keys(&self) -> Result<BTreeMap<PublicKey, SystemName>> {
         let path = self.curve();
-        let content = match file::read(&path, LEDGER_BYTES_MAX) {
-            Ok(content) => content,
-            Err(error) if error.is_missing() => return Ok(BTreeMap::new()),
-            Err(error) => return Err(error.into()),
-        };
-        parse(&content).map_err(|why| FileError::content(&path, why).into())
+        keys_of(self.curve_bindings()?).map_err(|why| FileError::content(&path, why).into())
+    }
+
+    /// The lines, in the order of the file; none if there is no file.
+    pub(crate) fn curve_bindings(&self) -> Result<Vec<Binding>> {
+        let path = self.curve();
+        match file::read(&path, LEDGER_BYTES_MAX) {
+            Ok(content) => ledger::lines(&content).map_err(|why| FileError::content(&path, why).into()),
+            Err(error) if error.is_missing() => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The pair by which the cloud's ZMTP port is known; made if there is none.
@@ -94,33 +122,39 @@ impl TrustDirectory {
         Ok(pair)
     }
 
-    /// Binds a system to its key, in place of the one before, or to none.
+    /// Binds a system to its key, in place of the one before, or to none. The binding is later than all that the file has, also if the clock was set back.
     pub fn bind_curve_key(&self, system: &SystemName, key: Option<&PublicKey>, now: UtcTime) -> Result<()> {
         let _lock = Lock::take(self.path())?;
-        let bound = self.curve_keys()?;
+        let bindings = self.curve_bindings()?;
+        let behind_last = bindings.iter().map(|binding| binding.at.plus(Duration::from_nanos(1))).max();
+        let at = behind_last.map_or(now, |behind_last| behind_last.max(now));
+        let bound = keys_of(bindings).map_err(|why| FileError::content(&self.curve(), why))?;
         match key.and_then(|key| bound.get(key)) {
             Some(owner) if owner == system => return Ok(()),
             Some(owner) => return Err(DirectoryError::CurveKeyTaken(owner.clone())),
             None => {}
         }
         let (system, public_key) = (system.as_str().to_owned(), key.map(|key| key.to_string()));
-        Ok(ledger::append(&self.curve(), &[Binding { system, public_key, at: now.whole_seconds() }])?)
+        Ok(ledger::append(&self.curve(), &[Binding { system, public_key, at, node: None }])?)
     }
 }
 
-fn parse(content: &[u8]) -> std::result::Result<BTreeMap<PublicKey, SystemName>, String> {
+/// Whose each key is by these lines.
+fn keys_of(bindings: Vec<Binding>) -> std::result::Result<BTreeMap<PublicKey, SystemName>, String> {
+    let mut numbered: Vec<(usize, Binding)> = (1..).zip(bindings).collect();
+    numbered.sort_by_cached_key(|(_, binding)| (binding.at, binding.text()));
     let mut keys: BTreeMap<SystemName, PublicKey> = BTreeMap::new();
-    for (binding, number) in ledger::lines::<Binding>(content)?.into_iter().zip(1..) {
-        let told = |error: &dyn fmt::Display| format!("line {number}: {error}");
-        let system = SystemName::parse(&binding.system).map_err(|error| told(&error))?;
-        match binding.public_key {
-            Some(key) => keys.insert(system, key.trim().parse().map_err(|error: bodkin_zmtp::KeyError| told(&error))?),
-            None => keys.remove(&system),
-        };
+    for (number, binding) in numbered {
+        let (system, key) = binding.parts().map_err(|error| format!("line {number}: {error}"))?;
+        match key {
+            Some(key) => {
+                keys.retain(|_, bound| *bound != key);
+                keys.insert(system, key);
+            }
+            None => drop(keys.remove(&system)),
+        }
     }
-    let bound = keys.len();
-    let keys: BTreeMap<_, _> = keys.into_iter().map(|(system, key)| (key, system)).collect();
-    if keys.len() == bound { Ok(keys) } else { Err("one key is bound to two systems".to_owned()) }
+    Ok(keys.into_iter().map(|(system, key)| (key, system)).collect())
 }
 
 #[cfg(test)]
@@ -158,10 +192,25 @@ mod tests {
         }
         let refused = directory.bind_curve_key(&system("display"), Some(&key), now());
         assert!(matches!(refused, Err(DirectoryError::CurveKeyTaken(owner)) if owner == system("sensor")));
-        let line = |system: &str| format!("{{\"system\":\"{system}\",\"publicKey\":\"{key}\",\"at\":\"2031-01-01T00:00:00Z\"}}\n");
-        assert_eq!(parse((line("sensor") + &line("display")).as_bytes()), Err("one key is bound to two systems".to_owned()));
-        assert!(parse(line("no name").as_bytes()).unwrap_err().starts_with("line 1: "));
-        assert!(parse(line("sensor").replace("rq:r", "short").as_bytes()).unwrap_err().contains("40 characters"));
+        let line = |system: &str, second: u32| {
+            format!("{{\"system\":\"{system}\",\"publicKey\":\"{key}\",\"at\":\"2031-01-01T00:00:0{second}Z\"}}\n")
+        };
+        let parse = |text: String| keys_of(ledger::lines(text.as_bytes()).unwrap());
+        // Two nodes may bind one key to two systems at the same time: the later line counts wherever it is.
+        for text in [line("sensor", 1) + &line("display", 2), line("display", 2) + &line("sensor", 1)] {
+            assert_eq!(parse(text).unwrap().into_values().collect::<Vec<_>>(), [system("display")]);
+        }
+        assert!(parse(line("no name", 1)).unwrap_err().starts_with("line 1: "));
+        assert!(parse(line("sensor", 1).replace("rq:r", "short")).unwrap_err().contains("40 characters"));
+    }
+
+    #[test]
+    fn binding_counts_although_the_clock_was_set_back() {
+        let (_place, directory) = directory();
+        let pair = generate().unwrap();
+        directory.bind_curve_key(&system("sensor"), Some(pair.public()), now()).unwrap();
+        directory.bind_curve_key(&system("sensor"), None, now().minus(Duration::from_secs(3_600))).unwrap();
+        assert!(directory.curve_keys().unwrap().is_empty());
     }
 
     #[test]

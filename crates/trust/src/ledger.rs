@@ -123,12 +123,12 @@ const ACTIONS_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads on behind a place, at most [`ACTIONS_BYTES_MAX`]; `None` if the ledger does not reach so far: it is another one.
 pub(crate) fn actions_behind(path: &Path, place: u64) -> Result<Option<Actions>, FileError> {
-    let read = entries_behind(path, place)?;
+    let read = entries_behind::<Entry>(path, place)?;
     Ok(read.map(|(entries, end)| Actions { actions: entries.into_iter().map(Action::from).collect(), end }))
 }
 
 /// The entries behind a place, as [`actions_behind`], and the place behind the last of them.
-pub(crate) fn entries_behind(path: &Path, place: u64) -> Result<Option<(Vec<Entry>, u64)>, FileError> {
+pub(crate) fn entries_behind<T: for<'de> Deserialize<'de>>(path: &Path, place: u64) -> Result<Option<(Vec<T>, u64)>, FileError> {
     let system = FileError::system(path);
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((place == 0).then(|| (Vec::new(), 0))),
@@ -140,7 +140,7 @@ pub(crate) fn entries_behind(path: &Path, place: u64) -> Result<Option<(Vec<Entr
     let mut content = Vec::new();
     file.seek(SeekFrom::Start(place)).and_then(|_| file.take(ACTIONS_BYTES_MAX).read_to_end(&mut content)).map_err(&system)?;
     let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let entries = lines::<Entry>(&content[..whole]).map_err(|why| FileError::content(path, why))?;
+    let entries = lines(&content[..whole]).map_err(|why| FileError::content(path, why))?;
     Ok(Some((entries, place + whole as u64)))
 }
 

@@ -1,13 +1,15 @@
-//! The account of one authority, kept by several nodes: each has a ledger of its own, and brings its lines to the others.
+//! The account of one authority, kept by several nodes: each has a ledger and a file of CURVE bindings of its own, and brings its lines to the others.
 //!
-//! A line is named by its certificate and by what it says of it, so that it counts once wherever it comes from. What another node has brought is in the ledger with
-//! that node's name, and revokes here as it does there; whoever has the authority's key signs the revocation list with it.
+//! A line is named by its certificate and by what it says of it, so that it counts once wherever it comes from; a binding of a CURVE key is named by its text. What
+//! another node has brought is in the file with that node's name, and revokes here as it does there; whoever has the authority's key signs the revocation list with it.
 
 use std::collections::BTreeSet;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bodkin_arrowhead::utc::UtcTime;
 
 use crate::{
+    curve::Binding,
     directory::{DirectoryError, Result, TrustDirectory},
     file::FileError,
     ledger::{self, Entry},
@@ -19,13 +21,41 @@ const SERIAL_DIGITS_MAX: usize = 40;
 /// Longest common name of a line from elsewhere, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
+/// Bytes of the SHA-256 that names a binding: as many as a serial number has at most.
+const BINDING_NAME_BYTES: usize = SERIAL_DIGITS_MAX / 2;
+
+/// A file whose lines nodes give each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedFile {
+    /// `issued.jsonl`.
+    Ledger,
+    /// `curve.jsonl`.
+    CurveKeys,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// A certificate was issued.
+    Issue {
+        /// Its common name.
+        name: String,
+        /// The last second in which it counts.
+        not_after: UtcTime,
+    },
+    /// A certificate was revoked.
+    Revocation,
+    /// A CURVE key was bound to a system, or taken away from it.
+    CurveKey,
+}
+
 /// A line as nodes give it to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerLine {
-    /// Serial number in hexadecimal digits.
+    /// The certificate's serial number in hexadecimal digits; of a binding of a CURVE key, the first 20 bytes of the SHA-256 of `text`.
     pub serial: String,
-    /// Of a certificate that was issued, common name and last second in which it counts; `None`: it was revoked.
-    pub issued: Option<(String, UtcTime)>,
+    /// What it says.
+    pub kind: LineKind,
     /// The line, without its end and without a node.
     pub text: String,
 }
@@ -33,15 +63,25 @@ pub struct LedgerLine {
 impl LedgerLine {
     /// Reads a line that another node sends; `None` if it cannot be true. The name of a node in it is ignored.
     pub fn parse(text: &str) -> Option<Self> {
-        Entry::from_elsewhere(text, "").map(|entry| Self::of(&entry))
+        match Foreign::read(text, "")? {
+            Foreign::Entry(entry) => Some(Self::of(&entry)),
+            Foreign::Binding(binding) => Some(Self::of_binding(&binding)),
+        }
+    }
+
+    fn of_binding(binding: &Binding) -> Self {
+        let text = binding.text();
+        let hash = digest(&SHA256, text.as_bytes());
+        let name = &hash.as_ref()[..BINDING_NAME_BYTES];
+        Self { serial: name.iter().map(|byte| format!("{byte:02x}")).collect(), kind: LineKind::CurveKey, text }
     }
 
     pub(crate) fn of(entry: &Entry) -> Self {
         let entry = entry.clone().of_node(None);
         let text = serde_json::to_string(&entry).expect("entries are plain values");
         match entry {
-            Entry::Issue { serial, name, not_after, .. } => Self { serial, issued: Some((name, not_after)), text },
-            Entry::Revoke { serial, .. } => Self { serial, issued: None, text },
+            Entry::Issue { serial, name, not_after, .. } => Self { serial, kind: LineKind::Issue { name, not_after }, text },
+            Entry::Revoke { serial, .. } => Self { serial, kind: LineKind::Revocation, text },
         }
     }
 }
@@ -62,10 +102,28 @@ pub struct Taken {
     pub issued: usize,
     /// Of these and of others, those that were revoked elsewhere.
     pub revoked: usize,
+    /// CURVE keys that were bound or taken away elsewhere.
+    pub curve_keys: usize,
     /// Lines that say nothing that could be true; they were passed over.
     pub refused: usize,
     /// Whether the revocation list is signed with what was revoked. If not, the ledger revokes it all the same.
     pub is_signed: bool,
+}
+
+/// A line from elsewhere that can be true.
+enum Foreign {
+    Entry(Entry),
+    Binding(Binding),
+}
+
+impl Foreign {
+    fn read(text: &str, from: &str) -> Option<Self> {
+        if let Some(entry) = Entry::from_elsewhere(text, from) {
+            return Some(Self::Entry(entry));
+        }
+        let binding = Binding { node: Some(from.to_owned()), ..serde_json::from_str(text).ok()? };
+        binding.is_valid().then_some(Self::Binding(binding))
+    }
 }
 
 impl Entry {
@@ -95,24 +153,36 @@ impl Entry {
 }
 
 impl TrustDirectory {
-    /// What this node's own work has put into the ledger behind a place, a part of it at a time; `None` if the ledger does not reach so far.
-    pub fn own_lines_behind(&self, place: u64) -> Result<Option<OwnLines>> {
-        let read = ledger::entries_behind(&self.issued(), place)?;
-        Ok(read
-            .map(|(entries, end)| OwnLines { lines: entries.iter().filter(|entry| entry.is_of_here()).map(LedgerLine::of).collect(), end }))
+    /// What this node's own work has put into a file behind a place, a part of it at a time; `None` if the file does not reach so far.
+    pub fn own_lines_behind(&self, file: SharedFile, place: u64) -> Result<Option<OwnLines>> {
+        let read = match file {
+            SharedFile::Ledger => ledger::entries_behind::<Entry>(&self.issued(), place)?
+                .map(|(entries, end)| (entries.iter().filter(|entry| entry.is_of_here()).map(LedgerLine::of).collect(), end)),
+            SharedFile::CurveKeys => ledger::entries_behind::<Binding>(&self.curve(), place)?.map(|(bindings, end)| {
+                (bindings.iter().filter(|binding| binding.node.is_none()).map(LedgerLine::of_binding).collect(), end)
+            }),
+        };
+        Ok(read.map(|(lines, end)| OwnLines { lines, end }))
     }
 
-    /// Takes lines that other nodes have brought, each with its node: those that say something new go into the ledger.
+    /// Takes lines that other nodes have brought, each with its node: those that say something new go into the ledger, or to the CURVE bindings.
     pub fn take_lines<'l>(&self, lines: impl IntoIterator<Item = (&'l str, &'l str)>, now: UtcTime) -> Result<Taken> {
         let authority = self.authority();
         let lock = Lock::take(self.path())?;
         let mut ledger = self.ledger()?;
         let (mut entries, mut taken) = (Vec::new(), Taken::default());
-        let mut revoked = BTreeSet::new();
+        let (mut revoked, mut bindings) = (BTreeSet::new(), Vec::new());
         for (node, text) in lines {
-            let Some(entry) = Entry::from_elsewhere(text, node) else {
-                taken.refused += 1;
-                continue;
+            let entry = match Foreign::read(text, node) {
+                Some(Foreign::Entry(entry)) => entry,
+                Some(Foreign::Binding(binding)) => {
+                    bindings.push(binding);
+                    continue;
+                }
+                None => {
+                    taken.refused += 1;
+                    continue;
+                }
             };
             match &entry {
                 Entry::Issue { serial, .. } if ledger.find(serial).is_some() => continue,
@@ -143,7 +213,21 @@ impl TrustDirectory {
             _ if !entries.is_empty() => ledger::append(&self.issued(), &entries)?,
             _ => {}
         }
+        taken.curve_keys = self.take_bindings(&lock, bindings)?;
         Ok(taken)
+    }
+
+    /// Appends the bindings that are not there; gives their number.
+    fn take_bindings(&self, _lock: &Lock, mut bindings: Vec<Binding>) -> Result<usize> {
+        if bindings.is_empty() {
+            return Ok(0);
+        }
+        let mut known: BTreeSet<String> = self.curve_bindings()?.iter().map(Binding::text).collect();
+        bindings.retain(|binding| known.insert(binding.text()));
+        if !bindings.is_empty() {
+            ledger::append(&self.curve(), &bindings)?;
+        }
+        Ok(bindings.len())
     }
 }
 
@@ -154,7 +238,10 @@ mod tests {
     use bodkin_arrowhead::name::SystemName;
 
     use super::*;
-    use crate::example::{DAY, directory, now};
+    use crate::{
+        curve,
+        example::{DAY, directory, now},
+    };
 
     /// Two nodes of one authority, the second without its key.
     fn two() -> (impl Drop, TrustDirectory, TrustDirectory) {
@@ -168,7 +255,7 @@ mod tests {
     }
 
     fn bring(from: &TrustDirectory, to: &TrustDirectory) -> Taken {
-        let lines = from.own_lines_behind(0).unwrap().unwrap().lines;
+        let lines = from.own_lines_behind(SharedFile::Ledger, 0).unwrap().unwrap().lines;
         to.take_lines(lines.iter().map(|line| ("one", line.text.as_str())), now()).unwrap()
     }
 
@@ -185,7 +272,7 @@ mod tests {
         assert_eq!(bring(&one, &two), Taken { revoked: 1, ..Taken::default() }, "nobody signs without the key");
         assert!(two.revocations(now()).unwrap().contains(certificate), "the ledger revokes by itself");
         assert_eq!(bring(&one, &two), Taken::default());
-        assert_eq!(two.own_lines_behind(0).unwrap().unwrap().lines, [], "what came from elsewhere is not brought on");
+        assert_eq!(two.own_lines_behind(SharedFile::Ledger, 0).unwrap().unwrap().lines, [], "what came from elsewhere is not brought on");
     }
 
     #[test]
@@ -204,10 +291,43 @@ mod tests {
     }
 
     #[test]
+    fn curve_keys_of_one_node_count_at_the_other_whatever_the_order() {
+        let (_place, one, two) = two();
+        let system = |name: &str| SystemName::parse(name).unwrap();
+        let [pump, sensor] = [(); 2].map(|()| curve::generate().unwrap());
+        one.bind_curve_key(&system("sensor"), Some(sensor.public()), now()).unwrap();
+        let bring_keys = |from: &TrustDirectory, to: &TrustDirectory, is_reversed: bool| {
+            let mut lines = from.own_lines_behind(SharedFile::CurveKeys, 0).unwrap().unwrap().lines;
+            if is_reversed {
+                lines.reverse();
+            }
+            to.take_lines(lines.iter().map(|line| ("one", line.text.as_str())), now()).unwrap().curve_keys
+        };
+        assert_eq!((bring_keys(&one, &two, false), bring_keys(&one, &two, false)), (1, 0), "a line counts once");
+        assert_eq!(two.curve_keys().unwrap(), one.curve_keys().unwrap());
+        // Both within one second.
+        one.bind_curve_key(&system("pump"), Some(pump.public()), now()).unwrap();
+        one.bind_curve_key(&system("sensor"), None, now()).unwrap();
+        assert_eq!(bring_keys(&one, &two, true), 2);
+        assert_eq!(two.curve_keys().unwrap(), [(pump.public().clone(), system("pump"))].into());
+        assert_eq!(
+            two.own_lines_behind(SharedFile::CurveKeys, 0).unwrap().unwrap().lines,
+            [],
+            "what came from elsewhere is not brought on"
+        );
+        // What the other node binds is later than what it has taken, although its clock is behind.
+        two.bind_curve_key(&system("pump"), None, now().minus(DAY)).unwrap();
+        assert_eq!(bring_keys(&two, &one, false), 1);
+        assert!(one.curve_keys().unwrap().is_empty());
+        let wrong = r#"{"system":"no name","publicKey":null,"at":"2031-01-01T00:00:00Z"}"#;
+        assert_eq!(two.take_lines([("one", wrong)], now()).unwrap(), Taken { refused: 1, ..Taken::default() });
+    }
+
+    #[test]
     fn what_cannot_be_true_is_passed_over() {
         let (_place, one, two) = two();
         let identity = one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
-        let good = one.own_lines_behind(0).unwrap().unwrap().lines.remove(0).text;
+        let good = one.own_lines_behind(SharedFile::Ledger, 0).unwrap().unwrap().lines.remove(0).text;
         let serial = identity.certificate().serial_text();
         let wrong = [
             String::new(),
@@ -227,7 +347,7 @@ mod tests {
     fn a_name_of_a_node_in_a_line_from_elsewhere_is_not_believed() {
         let (_place, one, two) = two();
         one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
-        let text = one.own_lines_behind(0).unwrap().unwrap().lines.remove(0).text;
+        let text = one.own_lines_behind(SharedFile::Ledger, 0).unwrap().unwrap().lines.remove(0).text;
         let forged = text.replace("{\"action\"", "{\"node\":\"somebody\",\"action\"");
         assert_eq!(LedgerLine::parse(&forged).map(|line| line.text), Some(text));
         assert_eq!(LedgerLine::parse("{}"), None);

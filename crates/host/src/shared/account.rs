@@ -1,4 +1,5 @@
-//! Exchange of ledger lines between the nodes of a cloud: certificates that one node issues or revokes are known and revoked at all others.
+//! Exchange of ledger lines between the nodes of a cloud: certificates that one node issues or revokes are known and revoked at all others, and so are bindings of
+//! CURVE keys.
 //!
 //! The nodes share a PostgreSQL database, or they are the brokers of a pair, whose leader's database is replicated to the standby. Both use the same table and the
 //! same code. Each node has its own ledger with the lines of all nodes. The line of a certificate is in the database before a client has the certificate. A
@@ -22,12 +23,12 @@ use std::{
 
 use bodkin_store::{
     Store, StoreError,
-    certificate_line::{NewLine, NotBrought},
+    certificate_line::{NewLine, NewLineKind, NotBrought},
     shared::{Exchange, SILENT_AFTER},
 };
 use bodkin_trust::{
     DirectoryError, TrustDirectory,
-    shared_ledger::{LedgerLine, OwnLines, Taken},
+    shared_ledger::{LedgerLine, LineKind, OwnLines, SharedFile, Taken},
 };
 use tokio::{
     runtime::Handle,
@@ -119,6 +120,19 @@ pub async fn refuse_other_authority(store: &Store, directory: Option<&TrustDirec
     }
 }
 
+/// How far files are brought, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Brought {
+    ledger: u64,
+    curve_keys: u64,
+}
+
+impl Brought {
+    fn places(&mut self) -> [(SharedFile, &mut u64); 2] {
+        [(SharedFile::Ledger, &mut self.ledger), (SharedFile::CurveKeys, &mut self.curve_keys)]
+    }
+}
+
 /// The account of one authority at this node.
 #[derive(Clone)]
 pub struct Account {
@@ -129,14 +143,14 @@ pub struct Account {
     /// SHA-256 of the authority's certificate: lines of another one are not this account's.
     authority: Arc<str>,
     node: Arc<str>,
-    /// How far the own ledger is brought, in bytes.
-    brought: Arc<Mutex<u64>>,
+    /// How far the own files are brought, in bytes.
+    brought: Arc<Mutex<Brought>>,
     /// The last line of the database that was taken in.
     taken: Arc<Mutex<i64>>,
     /// The last line of the database whose revocation is in force.
     in_force: Arc<Mutex<i64>>,
-    /// Whether files are to be read again, because certificates were revoked.
-    has_revoked: Arc<AtomicBool>,
+    /// Whether files are to be read again, because certificates were revoked or CURVE keys bound elsewhere.
+    must_reload: Arc<AtomicBool>,
     /// Notified when this node has brought lines.
     own: Arc<watch::Sender<()>>,
 }
@@ -165,7 +179,7 @@ impl Account {
             brought: Arc::default(),
             taken: Arc::default(),
             in_force: Arc::default(),
-            has_revoked: Arc::default(),
+            must_reload: Arc::default(),
             own: Arc::default(),
         }))
     }
@@ -189,23 +203,29 @@ impl Account {
         Ok(Handle::current().block_on(brought)??)
     }
 
-    /// Has the other nodes know of all that was issued and revoked here.
+    /// Has the other nodes know of all that was issued, revoked and bound here.
     pub async fn bring_own(&self) -> Result<(), AccountError> {
         let mut brought = self.brought.lock().await;
+        for (file, place) in brought.places() {
+            while let Some(OwnLines { lines, end }) = self.own_behind(file, place).await? {
+                self.bring(lines).await?;
+                *place = end;
+                self.own.send_replace(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next lines of an own file behind a place; `None` if there are none. The place is 0 for a file that is another one than before.
+    async fn own_behind(&self, file: SharedFile, place: &mut u64) -> Result<Option<OwnLines>, AccountError> {
         loop {
-            let (directory, place) = (self.directory.clone(), *brought);
-            let read = spawn_blocking(move || directory.own_lines_behind(place)).await;
+            let (directory, behind) = (self.directory.clone(), *place);
             // A runtime that is gone needs nothing brought.
-            let Ok(read) = read else { return Ok(()) };
+            let Ok(read) = spawn_blocking(move || directory.own_lines_behind(file, behind)).await else { return Ok(None) };
             match read? {
-                // It is another ledger than before.
-                None => *brought = 0,
-                Some(OwnLines { end, .. }) if end == place => return Ok(()),
-                Some(OwnLines { lines, end }) => {
-                    self.bring(lines).await?;
-                    *brought = end;
-                    self.own.send_replace(());
-                }
+                None => *place = 0,
+                Some(OwnLines { end, .. }) if end == behind => return Ok(None),
+                Some(lines) => return Ok(Some(lines)),
             }
         }
     }
@@ -220,7 +240,7 @@ impl Account {
         for some_lines in lines.chunks(lines_at_once(round_trip)) {
             let (authority, node, some) = (self.authority.clone(), node.clone(), some_lines.to_vec());
             let taken = self.store.write(move |draft| draft.bring_lines(&authority, &node, &some), |_, taken| taken).await?;
-            let revoked = some_lines.iter().filter(|line| line.issued.is_none()).map(|line| line.serial.as_str());
+            let revoked = some_lines.iter().filter(|line| line.kind == NewLineKind::Revocation).map(|line| line.serial.as_str());
             self.pair.iter().for_each(|pair| pair.note_revoked(revoked.clone()));
             for serial in taken {
                 tracing::error!(serial, "two certificates of the cloud have the same serial number: revoke it, and issue both anew");
@@ -241,35 +261,29 @@ impl Account {
         Ok(())
     }
 
-    /// Offers the leader those lines of this standby's own ledger that the database lacks. Returns whether there are any.
+    /// Offers the leader those lines of this standby's own files that the database lacks. Returns whether there are any.
     async fn offer_own(&self, pair: &PairHandle) -> Result<bool, AccountError> {
         let mut known = self.brought.lock().await;
-        loop {
-            let (directory, place) = (self.directory.clone(), *known);
-            let Ok(read) = spawn_blocking(move || directory.own_lines_behind(place)).await else { return Ok(false) };
-            let Some(OwnLines { lines, end }) = read? else {
-                *known = 0;
-                continue;
-            };
-            if end == place {
-                return Ok(false);
-            }
-            let (authority, lines) = (self.authority.clone(), lines.into_iter().map(new_line).collect());
-            let missing = self.store.read(move |draft| draft.missing_lines(&authority, lines)).await?;
-            if missing.is_empty() {
-                *known = end;
-                continue;
-            }
-            let mut offered = Vec::new();
-            for line in missing {
-                if offered.len() + line.text.len() < OFFERED_BYTES_MAX {
-                    offered.extend_from_slice(line.text.as_bytes());
-                    offered.push(b'\n');
+        for (file, place) in known.places() {
+            while let Some(OwnLines { lines, end }) = self.own_behind(file, place).await? {
+                let (authority, lines) = (self.authority.clone(), lines.into_iter().map(new_line).collect());
+                let missing = self.store.read(move |draft| draft.missing_lines(&authority, lines)).await?;
+                if missing.is_empty() {
+                    *place = end;
+                    continue;
                 }
+                let mut offered = Vec::new();
+                for line in missing {
+                    if offered.len() + line.text.len() < OFFERED_BYTES_MAX {
+                        offered.extend_from_slice(line.text.as_bytes());
+                        offered.push(b'\n');
+                    }
+                }
+                pair.offer_lines(offered);
+                return Ok(true);
             }
-            pair.offer_lines(offered);
-            return Ok(true);
         }
+        Ok(false)
     }
 
     /// Takes in what the other nodes have brought since.
@@ -284,7 +298,7 @@ impl Account {
             let take = move || directory.take_lines(lines.iter().map(|line| (line.node.as_str(), line.text.as_str())), now());
             let Ok(taken) = spawn_blocking(take).await else { return Ok(()) };
             let taken = taken?;
-            self.has_revoked.fetch_or(taken.revoked > 0, AcqRel);
+            self.must_reload.fetch_or(taken.revoked + taken.curve_keys > 0, AcqRel);
             tell(taken);
             *number = reached;
         }
@@ -303,7 +317,7 @@ impl Account {
                 self.pair.iter().for_each(|pair| pair.note_revoked(serials.iter().map(String::as_str)));
                 let security = security.clone();
                 let Ok(is_new) = spawn_blocking(move || security.revoke(serials)).await else { return Ok(()) };
-                self.has_revoked.fetch_or(is_new, AcqRel);
+                self.must_reload.fetch_or(is_new, AcqRel);
             }
             *number = reached;
         }
@@ -339,7 +353,7 @@ impl Account {
             let (seen, repeated) = self.seen();
             if std::mem::replace(&mut replaced, seen) != seen {
                 // The database may lack lines that it had, and give their numbers to others. Bringing a line that is there changes nothing.
-                (*self.brought.lock().await, *self.taken.lock().await, *self.in_force.lock().await) = (0, 0, 0);
+                (*self.brought.lock().await, *self.taken.lock().await, *self.in_force.lock().await) = (Brought::default(), 0, 0);
                 is_behind = true;
             }
             let exchanged = self.exchange(&security, &mut is_behind, repeated, &mut unshared).await;
@@ -351,8 +365,8 @@ impl Account {
                 }
                 Err(_) => {}
             }
-            if self.has_revoked.swap(false, AcqRel) && !self.enforce(&security, &audit).await {
-                self.has_revoked.store(true, Release);
+            if self.must_reload.swap(false, AcqRel) && !self.enforce(&security, &audit).await {
+                self.must_reload.store(true, Release);
             } else if is_exchanged {
                 self.store.exchanged(Exchange::Certificates);
             }
@@ -402,7 +416,7 @@ impl Account {
         let directory = self.directory.clone();
         let is_readable = matches!(spawn_blocking(move || directory.revocations(now())).await, Ok(Ok(_)));
         if is_readable {
-            security.reload_and_tell("certificates were revoked", audit).await;
+            security.reload_and_tell("another node has revoked certificates or bound CURVE keys", audit).await;
             self.pair.iter().for_each(PairHandle::reload);
         }
         is_readable
@@ -441,12 +455,20 @@ impl Unshared {
 }
 
 fn new_line(line: LedgerLine) -> NewLine {
-    let LedgerLine { serial, issued, text } = line;
-    NewLine { serial, issued, text }
+    let LedgerLine { serial, kind, text } = line;
+    let kind = match kind {
+        LineKind::Issue { name, not_after } => NewLineKind::Issue { name, not_after },
+        LineKind::Revocation => NewLineKind::Revocation,
+        LineKind::CurveKey => NewLineKind::CurveKey,
+    };
+    NewLine { serial, kind, text }
 }
 
 fn tell(taken: Taken) {
-    let Taken { issued, revoked, refused, is_signed } = taken;
+    let Taken { issued, revoked, curve_keys, refused, is_signed } = taken;
+    if curve_keys > 0 {
+        tracing::info!(curve_keys, "other nodes have bound CURVE keys, or taken them away");
+    }
     if issued + revoked > 0 {
         tracing::info!(issued, revoked, is_signed, "other nodes have issued or revoked certificates");
     }

@@ -3,7 +3,12 @@
 use std::{fs, process::Command};
 
 use bodkin_arrowhead::{name::SystemName, pinned::PAIR_NODES};
-use bodkin_trust::{Certificate, Identity, TrustDirectory, curve, request::SigningRequest, tls};
+use bodkin_trust::{
+    Certificate, Identity, TrustDirectory,
+    curve::{self, KeyPair, PublicKey},
+    request::SigningRequest,
+    tls,
+};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -206,18 +211,27 @@ fn leader_with_revoked_certificate_gives_up_the_lead() {
 #[test]
 fn state_beside_the_database_is_as_the_table_states() {
     let (pair, _witness, mut backup, primary) = Pair::secure("").begin();
-    // Replicated: ledger, revocations, grants.
+    // Replicated: ledger, revocations, grants, CURVE bindings.
     let (kept, lost) = (issue(&primary, "kept"), issue(&primary, "lost"));
     let secret = grant(&primary, "late-*");
     revoke(&primary, &lost.certificate().serial_text());
-    // Local: audit log, reports and nets, CURVE bindings, keys of systems, the record of votes.
+    // Local: audit log, reports and nets, keys of systems, the record of votes.
     for folder in ["reports", "models"] {
         fs::create_dir_all(pair.data("primary").join(folder)).expect("a folder");
     }
     fs::write(pair.data("primary").join("reports/shift.json"), "{}").expect("a report");
-    let bound = curve::generate().expect("a pair of keys");
+    let [bound, taken_away, of_standby] = [(); 3].map(|()| curve::generate().expect("a pair of keys"));
     let of = |node: &str| TrustDirectory::new(pair.trust(node));
-    of("primary").bind_curve_key(&SystemName::from_stored("sensor"), Some(bound.public()), tls::now()).expect("it is bound");
+    let bind = |node: &str, system: &str, key: Option<&PublicKey>| {
+        of(node).bind_curve_key(&SystemName::from_stored(system), key, tls::now()).expect("it is bound");
+    };
+    let bound_at = |node: &str, key: &KeyPair| of(node).curve_keys().expect("keys").get(key.public()).map(ToString::to_string);
+    bind("primary", "sensor", Some(bound.public()));
+    bind("primary", "valve", Some(taken_away.public()));
+    bind("backup", "meter", Some(of_standby.public()));
+    assert!(eventually(|| bound_at("backup", &taken_away).is_some()), "{}", backup.said());
+    assert!(eventually(|| bound_at("primary", &of_standby).is_some()), "{}", primary.said());
+    bind("primary", "valve", None);
     cert(&pair, "primary", &["issue", "--system", "pump"]);
     let reports = |node: &Node| operator(node, "GET", "/api/v1/reports", None).expect_status(200).text();
     assert!(reports(&primary).contains("shift.json"));
@@ -226,10 +240,12 @@ fn state_beside_the_database_is_as_the_table_states() {
     let pump = SystemName::from_stored("pump");
     let serial = of("primary").identity(&pump).expect("it was issued").certificate().serial_text();
     assert!(eventually(|| state(&pair, "backup", &serial) == Some("valid")), "{}", backup.said());
+    assert!(eventually(|| bound_at("backup", &taken_away).is_none()), "{}", backup.said());
     primary.signal(Signal::SIGKILL);
     backup.served();
     assert!(answers(&backup, &Client::new(Some(&kept))), "{}", backup.said());
     assert!(refuses(&backup, &Client::new(Some(&lost))), "{}", backup.said());
+    assert_eq!((bound_at("backup", &bound), bound_at("backup", &taken_away)), (Some("sensor".to_owned()), None));
     let late = onboard(&backup, &secret, "late-1").expect_status(201);
     assert!(late.json()["certificate"].is_string());
     let grants = operator(&backup, "GET", "/api/v1/onboarding/grants", None).expect_status(200).text();
@@ -239,6 +255,5 @@ fn state_beside_the_database_is_as_the_table_states() {
     // The new leader's audit log lists what this node has done, and what its ledger has.
     assert!(eventually(|| audited(&backup).contains(&format!("late-1.{CLOUD}"))), "{}", audited(&backup));
     assert!(!audited(&backup).contains(GRANTED), "{}", audited(&backup));
-    assert!(of("backup").curve_keys().expect("keys").is_empty(), "CURVE bindings are copied by the operator");
     assert!(of("backup").identity(&pump).is_err(), "keys of systems do not leave their directory");
 }
