@@ -21,15 +21,16 @@ use std::{
     time::Duration,
 };
 
+use self::{
+    consumer::REWINDS_MAX,
+    order::{Came, Order},
+    unsaid::Unsaid,
+};
 pub use self::{
     memory::Memory,
     recall::{Noted, Recall},
     settings::{ACK_PENDING_DEFAULT, ACK_PENDING_MAX, ACK_WAIT, IntakeSetup, NoIntake},
     told::{Delivery, Told},
-};
-use self::{
-    order::{Came, Order},
-    unsaid::Unsaid,
 };
 use crate::{
     client::{Client, Event, Fault, Options, RequestId},
@@ -110,6 +111,8 @@ pub struct Intake {
     is_glancing: bool,
     /// The consumer was compared with the memory since the start.
     is_compared: bool,
+    /// How often its deletion was asked for over this connection, because it is ahead of the memory.
+    rewinds: u32,
     /// This process was noted at the consumer since the start, or tried to.
     is_claimed: bool,
     client: Option<Client>,
@@ -160,6 +163,7 @@ impl Intake {
             since: BTreeSet::new(),
             is_glancing: false,
             is_compared: false,
+            rewinds: 0,
             is_claimed: false,
             client: None,
             pulled: None,
@@ -188,7 +192,7 @@ impl Intake {
     /// The connection is at its end. What was taken is still to be done; what was collected comes again.
     pub fn disconnected(&mut self) {
         (self.client, self.pulled, self.asked) = (None, None, BTreeMap::new());
-        (self.is_glancing, self.has_pulled) = (false, false);
+        (self.is_glancing, self.has_pulled, self.rewinds) = (false, false, 0);
         self.pulls.clear();
         self.drop_collected();
     }
@@ -395,7 +399,12 @@ impl Intake {
                 Event::Answer(request, message) => self.answered(request, Ok(message), now, told),
                 Event::NobodyListens(request) => self.answered(request, Err(Refusal::NobodyListens), now, told),
                 Event::NoAnswer(request) => self.answered(request, Err(Refusal::NoAnswer), now, told),
-                Event::Refused(words) => told.push(Told::Refused(words)),
+                Event::Refused(words) => {
+                    if words.contains(".CONSUMER.DELETE.") {
+                        self.rewinds = REWINDS_MAX;
+                    }
+                    told.push(Told::Refused(words));
+                }
                 Event::Leaving => told.push(Told::Leaving),
                 Event::Heard(_, message) => self.heard(message, now, told),
             }

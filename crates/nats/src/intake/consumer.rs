@@ -5,6 +5,9 @@ use std::time::Duration;
 use super::{HEARTBEAT, Intake, Memory, NoIntake, Purpose, SETTLE_WAITS, Standing, Told};
 use crate::jetstream::{ConsumerInfo, DeliverPolicy};
 
+/// Requests to delete a consumer over one connection, if none has an effect.
+pub(super) const REWINDS_MAX: u32 = 3;
+
 impl Intake {
     /// Where nothing waits for us, what was in the stream a look ago was for others, and when it goes that is no loss of ours. The consumer's server may be behind the stream's: so nothing is done with
     /// because of that, and of the newest messages it says nothing yet.
@@ -41,13 +44,28 @@ impl Intake {
         }
         let stream = self.stream.as_ref().expect("it was asked before");
         let first = stream.state.first_seq;
-        let Some(memory) = &mut self.memory else { return };
+        let Some(memory) = &self.memory else { return };
         let is_first = !std::mem::replace(&mut self.is_compared, true);
-        if is_first && self.setup.rewinds && memory.floor().is_some_and(|floor| info.ack_floor.stream_seq > floor) {
-            let consumer = &self.setup.consumer.durable_name;
-            let question = self.setup.api.delete_consumer(&self.setup.stream, consumer).expect("its names have made subjects");
-            return self.ask(question, Purpose::Rewind, now, told);
+        let ahead = memory.floor().map_or(0, |floor| info.ack_floor.stream_seq.saturating_sub(floor));
+        if is_first && self.setup.rewinds && ahead > 0 {
+            if self.rewinds < REWINDS_MAX {
+                (self.is_compared, self.rewinds) = (false, self.rewinds + 1);
+                return self.rewind(now, told);
+            }
+            // The server does not delete it: what was acknowledged behind the memory does not come again.
+            told.push(Told::Lost(ahead));
         }
+        self.take_from(info, first, now, told);
+    }
+
+    /// Deletes the consumer, to make it behind what is remembered.
+    fn rewind(&mut self, now: Duration, told: &mut Vec<Told>) {
+        let consumer = &self.setup.consumer.durable_name;
+        let question = self.setup.api.delete_consumer(&self.setup.stream, consumer).expect("its names have made subjects");
+        self.ask(question, Purpose::Rewind, now, told);
+    }
+
+    fn take_from(&mut self, info: &ConsumerInfo, first: u64, now: Duration, told: &mut Vec<Told>) {
         let is_claimed = std::mem::replace(&mut self.is_claimed, true);
         if !is_claimed && self.setup.is_unclaimed(info) {
             let config = self.setup.claimed(info.config.clone());
@@ -58,6 +76,7 @@ impl Intake {
             let why = NoIntake::AnotherProcess(process.to_owned());
             return self.displaced(why, now, told);
         }
+        let Some(memory) = &mut self.memory else { return };
         let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });
         // Who remembers nothing has had nothing behind where the consumer began.
         self.seen_through.get_or_insert(memory.last().unwrap_or(info.ack_floor.stream_seq).max(self.remembered_seen));

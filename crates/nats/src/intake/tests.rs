@@ -137,6 +137,34 @@ fn consumer_ahead_of_restored_taker_is_made_again() {
 }
 
 #[test]
+fn consumer_ahead_that_cannot_be_deleted_is_loss() {
+    let mut scene = Scene::greeted();
+    scene.answers("STREAM.INFO.C", STREAM, Duration::ZERO);
+    scene.intake.remembers(Memory::new(Some(7), []), 0);
+    let ahead = CONSUMER.replace("\"stream_seq\":0", "\"stream_seq\":9");
+    scene.answers("CONSUMER.INFO.C.e", &ahead, Duration::ZERO);
+    assert!(scene.says().contains("CONSUMER.DELETE.C.e"));
+    // A question without the right has no answer.
+    scene.hears("-ERR 'Permissions Violation for Publish to \"$JS.API.CONSUMER.DELETE.C.e\"'\r\n", Duration::ZERO);
+    let refused = scene.steps(QUESTION_WAIT_MAX);
+    assert!(!scene.told.iter().any(|told| matches!(told, Told::Lost(_))), "{:?}", scene.told);
+    let (mut now, mut said) = (refused, String::new());
+    for _ in 0..20 {
+        now = scene.steps(now).max(now);
+        said = scene.says();
+        if said.contains("STREAM.INFO.C") {
+            break;
+        }
+    }
+    assert!(said.contains("STREAM.INFO.C"), "it looks again: {said}");
+    let reply = said.split("STREAM.INFO.C ").nth(1).and_then(|rest| rest.split(' ').next()).expect("where the answer goes").to_owned();
+    scene.hears(&format!("MSG {reply} 1 {}\r\n{STREAM}\r\n", STREAM.len()), now);
+    scene.intake.remembers(Memory::new(Some(7), []), 0);
+    scene.answers("CONSUMER.INFO.C.e", &ahead, now);
+    assert!(scene.told.contains(&Told::Lost(2)) && matches!(scene.told.last(), Some(Told::Ready(_))), "{:?}", scene.told);
+}
+
+#[test]
 fn new_taker_begins_with_its_own_start() {
     let mut scene = Scene::greeted();
     scene.intake.setup.creates = true;

@@ -25,7 +25,8 @@ pub enum Told {
     None(NoIntake),
     /// Take this, behind everything that was told before, and say [`super::Intake::done`] or [`super::Intake::refused`].
     Take(Delivery),
-    /// The stream does not have messages any more that had not come: at the most so many were for this taker.
+    /// Messages that had not come will not: the stream has let go of them, or they were acknowledged behind the memory and the consumer cannot be made again. At
+    /// most so many were for this taker.
     Lost(u64),
     /// One that was taken came again.
     Repeated,
