@@ -19,6 +19,8 @@ use crate::pair::links::DISK_SINCE;
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 /// Minimum time for which a leader refuses changes before it hands over: longer than a disk that is full for a moment.
 const REFUSING_MIN: Duration = Duration::from_secs(2);
+/// Minimum time between the end of a full disk and a switchover: the database and the logs are tried again within 2 s of it.
+const ROOM_PAUSE: Duration = Duration::from_secs(5);
 /// Minimum time between two switchovers of this node for its disk.
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -43,18 +45,25 @@ impl Disks {
 #[derive(Debug, Default)]
 struct Relief {
     refuses_since: Option<Instant>,
+    /// When this node's disk was last found full.
+    full_at: Option<Instant>,
     tried_at: Option<Instant>,
 }
 
 impl Relief {
-    /// Returns true if the leader is to hand over now. `can_hand_over` says whether the standby is in sync and has room.
-    fn is_due(&mut self, now: Instant, refuses: bool, can_hand_over: bool) -> bool {
+    /// Returns true if the leader is to hand over now. `has_room` is the result of the last test of its own disk; `can_hand_over` says whether the standby is in
+    /// sync and has room.
+    fn is_due(&mut self, now: Instant, refuses: bool, has_room: bool, can_hand_over: bool) -> bool {
+        if !has_room {
+            self.full_at = Some(now);
+        }
         if !refuses {
             self.refuses_since = None;
             return false;
         }
         let since = *self.refuses_since.get_or_insert(now);
-        let is_pausing = self.tried_at.is_some_and(|at| now < at.plus(PAUSE));
+        let has_room_again = has_room && self.full_at.is_some_and(|at| now < at.plus(ROOM_PAUSE));
+        let is_pausing = has_room_again || self.tried_at.is_some_and(|at| now < at.plus(PAUSE));
         if !can_hand_over || is_pausing || now < since.plus(REFUSING_MIN) {
             return false;
         }
@@ -75,7 +84,7 @@ impl PairThread {
         }
         let refuses = self.leads.is_some() && self.leadership.refuses_changes();
         let can_hand_over = refuses && self.disks.partner_has_room == Some(true) && self.may_hand_over().is_ok();
-        if self.disks.relief.is_due(now, refuses, can_hand_over) {
+        if self.disks.relief.is_due(now, refuses, has_room, can_hand_over) {
             tracing::warn!("this leader cannot write what it is given: it hands over to the standby, which is in sync and has room");
             // The result is logged where the switchover ends.
             let (told, _) = oneshot::channel();
@@ -112,13 +121,23 @@ mod tests {
     fn leader_that_refuses_hands_over_once() {
         let at = |ms: u64| Instant::from_nanos(1).plus(Duration::from_millis(ms));
         let mut relief = Relief::default();
-        assert!(!relief.is_due(at(0), true, true), "it has refused something just now");
-        assert!(!relief.is_due(at(1_000), false, true));
-        assert!(!relief.is_due(at(2_000), true, true), "the time counts from the newest refusal");
-        assert!(!relief.is_due(at(4_000), true, false), "the standby has no room, or is not in sync");
-        assert!(relief.is_due(at(4_100), true, true));
-        assert!(!relief.is_due(at(4_200), true, true), "the switchover has begun");
-        assert!(!relief.is_due(at(63_000), true, true), "a switchover that failed is not repeated at once");
-        assert!(relief.is_due(at(64_100), true, true));
+        assert!(!relief.is_due(at(0), true, false, true), "it has refused something just now");
+        assert!(!relief.is_due(at(1_000), false, false, true));
+        assert!(!relief.is_due(at(2_000), true, false, true), "the time counts from the newest refusal");
+        assert!(!relief.is_due(at(4_000), true, false, false), "the standby has no room, or is not in sync");
+        assert!(relief.is_due(at(4_100), true, false, true));
+        assert!(!relief.is_due(at(4_200), true, false, true), "the switchover has begun");
+        assert!(!relief.is_due(at(63_000), true, false, true), "a switchover that failed is not repeated at once");
+        assert!(relief.is_due(at(64_100), true, false, true));
+    }
+    #[test]
+    fn leader_with_room_again_stays_while_it_tries() {
+        let at = |ms: u64| Instant::from_nanos(1).plus(Duration::from_millis(ms));
+        let mut relief = Relief::default();
+        assert!(!relief.is_due(at(0), true, false, false), "both disks are full");
+        assert!(!relief.is_due(at(10_000), true, false, false));
+        assert!(!relief.is_due(at(11_000), true, true, true), "both have room, and the database was not tried again");
+        assert!(!relief.is_due(at(14_900), true, true, true));
+        assert!(relief.is_due(at(15_100), true, true, true), "it refuses for another reason");
     }
 }
