@@ -32,6 +32,8 @@ export interface NodeState {
     clockAheadMs: number;
     keeper: boolean;
     issues: boolean;
+    /** When it last started from a data directory that was restored or copied. */
+    restoredAt: string | null;
 }
 
 export type Guarantee = "pending" | "unstated" | "held" | "suspended";

@@ -247,12 +247,13 @@ fn database(numbers: &BTreeMap<String, f64>) -> String {
 
 /// One of the nodes that share a database.
 fn told(node: &NodeState) -> String {
-    let NodeState { node: name, host, monitor_port, state, release, commit, seen_at, clock_ahead_ms, .. } = node;
+    let NodeState { node: name, host, monitor_port, state, release, commit, seen_at, clock_ahead_ms, restored_at, .. } = node;
     let marks = [(node.is_this, ", this one"), (node.keeper, ", does what is to be done once")];
     let marks: String = marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect();
     let state = if state == "serves" { state.clone() } else { format!("{} since {seen_at}", state.to_uppercase()) };
     let clock = if *clock_ahead_ms == 0 { String::new() } else { format!(", clock {clock_ahead_ms:+} ms") };
-    format!("{name}, {host}:{monitor_port}, {state}, bodkin {release}, commit {commit}{clock}{marks}")
+    let restored = restored_at.as_ref().map_or_else(String::new, |at| format!(", its directory restored at {at}"));
+    format!("{name}, {host}:{monitor_port}, {state}, bodkin {release}, commit {commit}{clock}{marks}{restored}")
 }
 
 fn deadlines(platform: &PlatformState) -> String {
@@ -375,6 +376,8 @@ mod tests {
         assert_eq!(told(&node), "0f, 10.0.0.7:8440, SILENT since 2031-01-01T00:00:00Z, bodkin 0.1.0, commit 7, clock -1500 ms");
         let serves = NodeState { state: "serves".into(), is_this: true, keeper: true, clock_ahead_ms: 0, ..node };
         assert!(told(&serves).ends_with("serves, bodkin 0.1.0, commit 7, this one, does what is to be done once"), "{}", told(&serves));
+        let restored = NodeState { restored_at: Some("2031-02-01T00:00:00Z".into()), ..serves };
+        assert!(told(&restored).ends_with("once, its directory restored at 2031-02-01T00:00:00Z"), "{}", told(&restored));
     }
 
     #[test]

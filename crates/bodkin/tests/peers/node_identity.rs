@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::postgres::server::{Server, eventually};
-use crate::support::cloud::{Launch, Refusal};
+use crate::support::cloud::{BINARY, Launch, Refusal, System};
 use crate::support::skip;
 
 fn server(test: &str) -> Option<Server> {
@@ -75,6 +75,18 @@ fn frozen_node_stops_after_its_copy_took_over() {
     drop(successor);
     let again = launch(&server, &original).start();
     assert!(again.stderr().contains("was restored or copied"), "{}", again.stderr());
+    // Each node reports it.
+    let other = launch(&server, &place.path().join("other")).start();
+    let nodes = || other.get("/api/v1/nodes").json();
+    let restored = |is_this: bool| {
+        let rows = nodes()["data"].as_array().cloned().unwrap_or_default();
+        rows.into_iter().find(|row| row["isThis"] == is_this).map(|row| row["restoredAt"].is_string())
+    };
+    eventually(|| (restored(true), restored(false)) == (Some(false), Some(true)), || nodes().to_string());
+    let status =
+        Command::new(BINARY).args(["status", "--monitor", &other.address(System::Monitor).to_string()]).output().expect("it starts");
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("its directory restored at"), "{status}");
 }
 
 #[test]

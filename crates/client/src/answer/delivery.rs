@@ -121,6 +121,9 @@ answer! {
         clock_ahead_ms: i64,
         /// Whether it does what is to be done once in the cloud.
         keeper: bool,
+        /// When it last started from a data directory that was restored or copied, by the database's clock (UTC); `None`: never.
+        #[serde(default)]
+        restored_at: Option<String>,
     }
 }
 

@@ -29,6 +29,8 @@ struct NodeView<'n> {
     keeper: bool,
     /// Whether it has the key of the cloud's authority.
     issues: bool,
+    /// When it last started from a data directory that was restored or copied.
+    restored_at: Option<UtcTime>,
 }
 
 impl Api {
@@ -43,7 +45,7 @@ impl Api {
 }
 
 fn view<'n>(row: &'n NodeRow, nodes: &Nodes, is_away: bool, since_read: Duration) -> NodeView<'n> {
-    let NodeRow { name, place, started, seen, commit, clock_ahead_us, is_keeper, .. } = row;
+    let NodeRow { name, place, started, seen, commit, clock_ahead_us, is_keeper, restored, .. } = row;
     let is_this = *name == nodes.own;
     let state = match is_away {
         _ if is_this => "serves",
@@ -66,6 +68,7 @@ fn view<'n>(row: &'n NodeRow, nodes: &Nodes, is_away: bool, since_read: Duration
         // One that is silent has left that to another.
         keeper: *is_keeper && state != "silent",
         issues: place.issues,
+        restored_at: restored.map(UtcTime::whole_seconds),
     }
 }
 
@@ -81,7 +84,17 @@ mod tests {
         let place = NodePlace { release, host, monitor_port: 8440, is_secure: false, authority: String::new(), issues: false };
         let (started, seen) = (UtcTime::from_unix_seconds(1), UtcTime::from_unix_seconds(2));
         let unheard = Duration::from_secs(9);
-        let row = NodeRow { name: "b".into(), place, started, seen, unheard, commit: 3, clock_ahead_us: -2_500, is_keeper: false };
+        let row = NodeRow {
+            name: "b".into(),
+            place,
+            started,
+            seen,
+            unheard,
+            commit: 3,
+            clock_ahead_us: -2_500,
+            is_keeper: false,
+            restored: None,
+        };
         let nodes = Nodes { rows: vec![row.clone()], read_at: Instant::now(), own: "a".into(), clock_ahead_us: 0 };
         let state = |nodes: &Nodes, is_away, s| view(&row, nodes, is_away, Duration::from_secs(s)).state;
         assert_eq!([state(&nodes, false, 0), state(&nodes, false, 2), state(&nodes, true, 2)], ["serves", "silent", "unknown"]);

@@ -35,8 +35,8 @@ CREATE TABLE IF NOT EXISTS bodkin.node_start (name TEXT PRIMARY KEY, lineage TEX
 pub(super) enum ClaimError {
     /// Another process serves under the name.
     #[error(
-        "node {node} is served by another process, incarnation {incarnation}, started {started} at {address}; this one is incarnation {own}. Both work on copies of one data directory: \
-        stop one of them, or remove the files node and identity in this directory, so that it becomes a node of its own"
+        "node {node} is served by another process, incarnation {incarnation}, started {started} at {address}; this one is incarnation {own}. Both work on copies of one data directory, \
+        which have one identity: stop one of them. A node of its own starts with an empty --data"
     )]
     InUse { node: String, incarnation: String, started: String, address: String, own: Incarnation },
     /// The name was drawn for another directory.

@@ -56,6 +56,8 @@ pub struct NodeRow {
     pub clock_ahead_us: i64,
     /// Whether it did what is to be done once in the cloud.
     pub is_keeper: bool,
+    /// When it last started from a data directory that was restored or copied, by the server's clock: its event log may lack events.
+    pub restored: Option<UtcTime>,
 }
 
 /// All that were told, and when that was.
@@ -142,7 +144,8 @@ const RENEW: &str =
     keeper = excluded.keeper, authority = excluded.authority, issues = excluded.issues, seen_at = excluded.seen_at";
 const FORGET: &str = "DELETE FROM node WHERE seen_at < clock_timestamp() - ?1::bigint * interval '1 microsecond'";
 const READ: &str = "SELECT name, release, host, monitor_port, secure, started_us, commit, clock_ahead_us, keeper,
-    (extract(epoch FROM seen_at) * 1000000)::bigint, (extract(epoch FROM clock_timestamp() - seen_at) * 1000000)::bigint, authority, issues
+    (extract(epoch FROM seen_at) * 1000000)::bigint, (extract(epoch FROM clock_timestamp() - seen_at) * 1000000)::bigint, authority, issues,
+    (SELECT (extract(epoch FROM restored_at) * 1000000)::bigint FROM node_start WHERE node_start.name = node.name)
     FROM node ORDER BY seen_at DESC LIMIT ?1";
 
 fn row(row: &tokio_postgres::Row) -> DatabaseResult<NodeRow> {
@@ -165,6 +168,7 @@ fn row(row: &tokio_postgres::Row) -> DatabaseResult<NodeRow> {
         commit: row.try_get(6)?,
         clock_ahead_us: row.try_get(7)?,
         is_keeper: row.try_get(8)?,
+        restored: row.try_get::<_, Option<i64>>(13)?.map(instant),
     })
 }
 
