@@ -114,7 +114,12 @@ fn end(stand: &mut Stand, strike: &Strike, filler: &mut Option<Filler>) -> anyho
         Fault::CutNode | Fault::CutEdge | Fault::StallNode | Fault::StallEdge => member.nats.iter().for_each(Link::mend),
         Fault::CrashDatabase => stand.postgres.begin()?,
         Fault::CrashNats => (0..stand.nats.addresses().len()).try_for_each(|server| stand.nats.revive(server))?,
-        Fault::CloneNode | Fault::CloneEdge => {}
+        Fault::CloneNode => {}
+        // Commands come to the copy until it ends, and to the original from its next start on.
+        Fault::CloneEdge => {
+            member.stop()?;
+            member.start()?;
+        }
         Fault::FullNode => {
             *filler = None;
             // Until its log is written again, a node answers for events that the log does not keep.

@@ -12,9 +12,9 @@ use crate::support::skip;
 /// Seed of the faults.
 const SEED: &str = "7";
 const FAULTS: &str = "20";
-/// All faults but two: a copy of an edge takes commands of the original, and a full disk needs a disk of its own.
+/// All faults but one: a full disk needs a disk of its own.
 const KINDS: &str = "kill-node,kill-edge,stop-node,stop-edge,restart-node,restart-edge,cut-database,cut-node,cut-edge,stall-database,\
-    stall-node,stall-edge,crash-database,crash-nats,clone-node,restore-node,restore-edge";
+    stall-node,stall-edge,crash-database,crash-nats,clone-node,clone-edge,restore-node,restore-edge";
 
 #[test]
 #[ignore = "peer: ./x test --all"]
