@@ -171,6 +171,7 @@ fn details(address: &str, overview: &NodeOverview, platform: &PlatformState, nod
                 ("bodkin_zmtp_connections", "over ZMTP"),
             ]),
         );
+    let details = graphs(&overview.numbers).into_iter().fold(details, |details, graphs| details.with("graphs", graphs));
     let details = fleet(overview).into_iter().fold(details, |details, fleet| details.with("fleet", fleet));
     match troubles {
         [] => details.with("trouble", "none"),
@@ -242,7 +243,15 @@ fn from_fleet(overview: &NodeOverview) -> Option<String> {
 fn database(numbers: &BTreeMap<String, f64>) -> String {
     let Some(commit) = numbers.get("bodkin_database_commit") else { return "its own, in the data directory".to_owned() };
     let keeper = if number(numbers, "bodkin_database_keeper") > 0.0 { ", this node does what is to be done once" } else { "" };
-    format!("shared, shown up to commit {commit}{keeper}")
+    let setbacks = number(numbers, "bodkin_database_setbacks_total");
+    let setbacks = if setbacks > 0.0 { format!(", setbacks that lost commits: {setbacks}") } else { String::new() };
+    format!("shared, shown up to commit {commit}{keeper}{setbacks}")
+}
+
+/// Returns how often links of graphs have lost more events in a row than they tolerate; `None` if never.
+fn graphs(numbers: &BTreeMap<String, f64>) -> Option<String> {
+    let exceeded = number(numbers, "bodkin_graph_links_exceeded_total");
+    (exceeded > 0.0).then(|| format!("losses on links that were longer than the link tolerates: {exceeded}"))
 }
 
 /// One of the nodes that share a database.
@@ -338,6 +347,19 @@ mod tests {
             assert_eq!(printed.contains("node of it   and "), node_count == 40, "{printed}");
             assert!(node_count < 3 || printed.contains(&format!("node of it   {:032x}, ", 2)), "who is silent is told first:\n{printed}");
         }
+    }
+
+    #[test]
+    fn setbacks_and_losses_on_links_are_shown_once_they_happen() {
+        let told = |setbacks, exceeded| {
+            let names = ["bodkin_database_commit", "bodkin_database_setbacks_total", "bodkin_graph_links_exceeded_total"];
+            let numbers = numbers(&[(names[0], 7.0), (names[1], setbacks), (names[2], exceeded)]);
+            (database(&numbers), graphs(&numbers))
+        };
+        assert_eq!(told(0.0, 0.0), ("shared, shown up to commit 7".to_owned(), None));
+        let (database, graphs) = told(1.0, 2.0);
+        assert!(database.ends_with(", setbacks that lost commits: 1"), "{database}");
+        assert!(graphs.as_ref().is_some_and(|graphs| graphs.ends_with("tolerates: 2")), "{graphs:?}");
     }
 
     #[test]

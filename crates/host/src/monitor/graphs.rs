@@ -19,6 +19,18 @@ impl Monitor {
         ("bodkin_graph_links_down", "Links of graphs to other edges that are not heard.", count as u64)
     }
 
+    /// Rows of missing events that links do not tolerate, of all graphs.
+    pub(super) fn graph_links_exceeded(&self) -> Number {
+        let graphs = self.api.graphs.table().all();
+        let topics = graphs.values().flat_map(|graph| &graph.links).flat_map(|link| &link.topics);
+        let count = topics.map(|topic| topic.exceeded.load(Relaxed)).sum();
+        (
+            "bodkin_graph_links_exceeded_total",
+            "Rows of missing events on links of all graphs that were longer than the link tolerates.",
+            count,
+        )
+    }
+
     /// What became of the events of each graph, and what its operators cost.
     pub(super) fn push_graphs(&self, text: &mut String) {
         type Count = fn(&GraphCounts) -> u64;

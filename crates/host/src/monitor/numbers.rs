@@ -140,7 +140,7 @@ impl Monitor {
         let quality = quality::counters(&self.api.control.qualities);
         let counted = counted
             .into_iter()
-            .chain([parts, log_lost, syncs, lost, disk::counters(&self.disk)])
+            .chain([parts, log_lost, syncs, lost, disk::counters(&self.disk), self.graph_links_exceeded()])
             .chain(quality)
             .chain(self.forwarding().flat_map(fleet::counters));
         let counted = counted.chain(self.way_back().flat_map(fleet::back_counters));
