@@ -322,7 +322,6 @@ fn a_replay_tells_what_a_full_disk_has_cost() {
             is_suspended()
         });
         assert!(full.is_some(), "the disk was never full");
-        assert_shown(cloud.address(System::Monitor), "BodkinEventLogSuspended");
         publish("skipped");
         let told = replayed();
         assert_eq!(told.iter().position(|data| data == "bodkin-lost"), Some(told.len() - 1), "{told:?}");
@@ -333,22 +332,44 @@ fn a_replay_tells_what_a_full_disk_has_cost() {
     });
 }
 
+/// Runs `act` with a cloud that has a small file system for this folder of its data directory, and with the path of a file that may take all the room that is left.
+fn on_small_disk_for(folder: &str, size: &str, test: &str, act: impl FnOnce(&Cloud, &Path) + Send) {
+    with_own_mounts(test, || {
+        let data = TempDir::new().expect("a temporary directory");
+        let place = data.path().join(folder);
+        fs::create_dir(&place).expect("a directory");
+        mount_small(&place, size);
+        let cloud = Launch::new().data(data.path()).start();
+        cloud.register_publisher("recorder", 1);
+        act(&cloud, &place.join("ballast"));
+    });
+}
+
 #[test]
 fn full_disk_of_the_audit_log_is_reported() {
-    with_own_mounts("full_disk_of_the_audit_log_is_reported", || {
-        let data = TempDir::new().expect("a temporary directory");
-        let audit = data.path().join("audit");
-        fs::create_dir(&audit).expect("a directory");
-        mount_small(&audit, "64k");
-        let cloud = Launch::new().data(data.path()).start();
+    on_small_disk_for("audit", "64k", "full_disk_of_the_audit_log_is_reported", |cloud, ballast| {
         let change = |number: usize| cloud.post("/serviceregistry/mgmt/systems", &system(&format!("audited-{number}"), 1)).status;
         assert_eq!(change(0), 201);
-        fill_up(&audit.join("ballast"));
+        fill_up(ballast);
         // The file of the log has room to the end of its page.
         assert!((1..EVENTS_LIMIT).any(|number| change(number) == 503), "the disk was never full");
         assert_shown(cloud.address(System::Monitor), "BodkinAuditSuspended");
-        fs::remove_file(audit.join("ballast")).expect("removed");
+        fs::remove_file(ballast).expect("removed");
         assert!(eventually(|| change(EVENTS_LIMIT) == 201), "there is room again and no change is accepted");
+    });
+}
+
+#[test]
+fn full_disk_of_the_event_log_is_reported() {
+    on_small_disk_for("events", "16m", "full_disk_of_the_event_log_is_reported", |cloud, ballast| {
+        fill_up(ballast);
+        let large = format!("large{:1000}", "");
+        let is_full = || {
+            cloud.publish(&event("measured", system("recorder", 1), &large));
+            !cloud.get("/api/v1/event-log").expect_status(200).json()["suspended"].is_null()
+        };
+        assert!((0..EVENTS_LIMIT).any(|_| is_full()), "the disk was never full");
+        assert_shown(cloud.address(System::Monitor), "BodkinEventLogSuspended");
     });
 }
 
