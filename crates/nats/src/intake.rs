@@ -425,7 +425,14 @@ impl Intake {
                 Ok(info) => self.stream_is(info, purpose, now, told),
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
-            Purpose::Rewind => self.make(now, told),
+            Purpose::Rewind => {
+                // The next consumer begins behind the memory, and may count what others have in front of its first message as acknowledged.
+                self.is_compared = match consumer_info(&message.payload) {
+                    Err(AnswerError::Refused(error)) => error.kind() == ErrorKind::NoConsumer,
+                    _ => true,
+                };
+                self.make(now, told);
+            }
             Purpose::Consumer | Purpose::Make | Purpose::Claim | Purpose::GlanceBehind => match consumer_info(&message.payload) {
                 Ok(info) if matches!(purpose, Purpose::GlanceBehind) => self.glanced(&info, now, told),
                 Ok(info) => self.consumer_is(&info, now, told),

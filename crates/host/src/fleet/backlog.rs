@@ -21,7 +21,7 @@ use self::window::Window;
 use super::{
     checkpoint::Checkpoint,
     source::{Source, Stamp},
-    writer::{Writer, Writers},
+    writer::{EarlierStart, Writer, Writers},
 };
 use crate::replay::publication;
 
@@ -61,6 +61,7 @@ pub struct LaneBacklog {
     form: FleetForm,
     window_bytes_max: usize,
     writers: Writers,
+    earlier: EarlierStart,
     /// Another process's batch that the operator has this lane continue behind.
     adopted: Option<(Writer, Identity)>,
     /// The operator has the lane continue behind the last batch of this process.
@@ -117,6 +118,7 @@ impl LaneBacklog {
             form,
             window_bytes_max,
             writers,
+            earlier: EarlierStart::default(),
             adopted: None,
             adopts: None,
             stopped_by: None,
@@ -412,14 +414,17 @@ impl LaneBacklog {
         };
         let Stamp { writer, source } = Stamp::read(held.source);
         let Identity { epoch, last, .. } = held.identity;
-        let foreign =
-            writer.filter(|writer| self.adopted != Some((*writer, held.identity)) && !self.writers.continues(*writer, self.is_settled));
+        let foreign = writer.filter(|writer| self.adopted != Some((*writer, held.identity))).filter(|writer| {
+            let is_running = self.writers.is_earlier_start(*writer) && self.earlier.still_publishes(*writer, held.identity);
+            is_running || !self.writers.continues(*writer, self.is_settled)
+        });
         if let Some(writer) = foreign {
             if self.adopts.take() != Some(writer) {
                 self.stopped_by = Some(writer);
                 return Ok(Place::Stop(Stop::OtherWriter(self.writers.told(writer))));
             }
             self.adopted = Some((writer, held.identity));
+            self.earlier = EarlierStart::default();
             let from = self.checkpoint.from;
             self.begin(epoch + 1, 1, from);
             self.placed = Some(Some((epoch, last)));

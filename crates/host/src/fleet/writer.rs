@@ -6,6 +6,7 @@
 use std::{fmt, str::FromStr, sync::Arc};
 
 use bodkin_broker::Epoch;
+use bodkin_nats::lane::Identity;
 use bodkin_store::identity::{DatabaseId, DirectoryIdentity, Incarnation, InvalidIdentity};
 
 /// The process that published a batch.
@@ -42,6 +43,33 @@ pub enum Exclusion {
     Epoch(Epoch),
     /// One process has the node's name in the shared database.
     Name,
+}
+
+/// Batches of an earlier start that may come after this process has begun. One can be in flight, and a server that is behind may show older ones first.
+const LATE_BATCHES_MAX: u32 = 3;
+
+/// Batches of an earlier start of this edge, as this process finds them in the stream.
+///
+/// A copy of the directory has the same earlier starts as the original. If the original publishes more often than the copy can look and publish, the copy is
+/// refused each time, and the original never meets a batch of the copy. So the copy has to notice the original.
+#[derive(Debug, Default)]
+pub struct EarlierStart {
+    newest: Option<(Writer, Identity)>,
+    late: u32,
+}
+
+impl EarlierStart {
+    /// Returns true if the earlier start still publishes: another process runs. `identity` is what the stream has last, and `writer` who published it.
+    pub fn still_publishes(&mut self, writer: Writer, identity: Identity) -> bool {
+        match self.newest {
+            Some((known, newest)) if known == writer && identity <= newest => {}
+            found => {
+                self.late += u32::from(found.is_some());
+                self.newest = Some((writer, identity));
+            }
+        }
+        self.late > LATE_BATCHES_MAX
+    }
 }
 
 /// Which batches of a lane this process may continue behind.
@@ -82,6 +110,11 @@ impl Writers {
                 Exclusion::Epoch(epoch) => other.incarnation < epoch.0 || descends,
                 Exclusion::Name => !is_begun,
             }
+    }
+
+    /// Returns true if the other process is an earlier start of an edge by itself, which nothing but its end keeps from publishing.
+    pub fn is_earlier_start(&self, other: Writer) -> bool {
+        self.exclusion == Exclusion::None && other != self.own
     }
 
     /// Says that the lane stands, and what to do.
@@ -131,6 +164,20 @@ pub(super) mod tests {
             let told = writers.told(foreign);
             assert!(told.contains(&foreign.to_string()) && told.contains(&own.to_string()) && told.contains("adopt"), "{told}");
         }
+    }
+
+    #[test]
+    fn earlier_start_that_still_publishes_is_noticed() {
+        let (writers, earlier) = restarted(Exclusion::None);
+        let batch = |last| Identity { epoch: 1, first: 1, last };
+        assert!(writers.is_earlier_start(earlier) && !writers.is_earlier_start(writers.own()));
+        let mut seen = EarlierStart::default();
+        // A server that is behind shows what was there before.
+        let late = [9, 9, 8, 10, 9, 11, 12].map(|last| seen.still_publishes(earlier, batch(last)));
+        assert_eq!(late, [false; 7]);
+        assert!(seen.still_publishes(earlier, batch(13)) && seen.still_publishes(earlier, batch(13)));
+        let (pair, other) = restarted(Exclusion::Epoch(Epoch(5)));
+        assert!(!pair.is_earlier_start(other));
     }
 
     #[test]

@@ -134,6 +134,11 @@ fn consumer_ahead_of_restored_taker_is_made_again() {
     scene.answers("CONSUMER.DELETE.C.e", r#"{"success":true}"#, Duration::ZERO);
     let said = scene.says();
     assert!(said.contains("CONSUMER.CREATE.C.e") && said.contains(r#""opt_start_seq":8"#), "{said}");
+    // The server counts what is in front of the first message of its subjects as acknowledged.
+    let reply = said.split("CONSUMER.CREATE.C.e").nth(1).and_then(|rest| rest.split(' ').nth(1)).expect("where the answer goes").to_owned();
+    scene.told.clear();
+    scene.hears(&format!("MSG {reply} 1 {}\r\n{ahead}\r\n", ahead.len()), Duration::ZERO);
+    assert_eq!(scene.told, [Told::Ready(0)]);
 }
 
 #[test]

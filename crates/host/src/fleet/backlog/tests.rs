@@ -306,6 +306,27 @@ fn foreign_batch_stops_lane_until_adopted() {
     assert_eq!(bench.drain().0, of_lane(15..60), "what was not stored before");
 }
 
+/// A copy of a directory finds batches of the original again and again, and none of its own was stored.
+#[test]
+fn copy_stops_when_original_still_publishes() {
+    let mut bench = bench();
+    bench.fill(60, 0);
+    bench.follow();
+    let (writers, original) = restarted(Exclusion::None);
+    bench.lane().writers = writers;
+    let batch = Stamp { writer: Some(original), source: None }.to_string();
+    let mut stopped = false;
+    for last in 70..80 {
+        stopped = matches!(bench.lane().place(Some(held(1, last, &batch))), Place::Stop(Stop::OtherWriter(_)));
+        assert_eq!(stopped, last >= 74, "{last}");
+    }
+    assert!(stopped);
+    // The operator ends the original.
+    bench.lane().adopt();
+    assert!(matches!(bench.lane().place(Some(held(1, 79, &batch))), Place::Moved(_)));
+    assert_eq!(bench.lane().place(Some(held(1, 79, &batch))), Place::Kept);
+}
+
 /// A log continues behind positions that the database knows. Nothing was lost at those that it leaves out: no record was there.
 #[test]
 fn positions_left_out_at_start_are_no_loss_in_new_epoch() {
