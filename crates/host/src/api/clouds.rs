@@ -169,7 +169,11 @@ impl Api {
     }
 
     fn introduce(&self) -> Answer {
-        let (own, key) = (self.own_cloud().0, self.control.gatekeeper.as_ref().map(|gatekeeper| gatekeeper.authentication_info()));
+        let (own, _) = match self.own_cloud() {
+            Ok(own) => own,
+            Err(answer) => return answer,
+        };
+        let key = self.control.gatekeeper.as_ref().map(|gatekeeper| gatekeeper.authentication_info());
         Answer::json(200, &json!({"operator": own.operator.as_str(), "name": own.cloud.as_str(), "gatekeeperKey": key}))
     }
 

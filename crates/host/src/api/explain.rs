@@ -124,7 +124,10 @@ impl Api {
         };
         let method = request.parameter("method").map_or(Method::Get, |word| Method::parse(&word.to_ascii_uppercase()));
         let (path, _) = split_target(target);
-        let (own_cloud, enforced) = self.own_cloud();
+        let (own_cloud, enforced) = match self.own_cloud() {
+            Ok(own) => own,
+            Err(answer) => return answer,
+        };
         let name = if caller.contains('.') { caller.to_owned() } else { format!("{caller}.{own_cloud}") };
         let claim = Claim {
             system: request.parameter("system").map(Into::into),
@@ -138,11 +141,17 @@ impl Api {
         Answer::json(200, &AccessExplanation { caller: name, method, path, allowed, enforced, steps })
     }
 
-    /// The name of this cloud, and whether it works with certificates.
-    pub(crate) fn own_cloud(&self) -> (CloudCommonName, bool) {
+    /// Returns the name of this cloud, and whether it works with certificates.
+    ///
+    /// # Errors
+    /// The answer of a node that leads for the first time, before it has noted its cloud.
+    pub(crate) fn own_cloud(&self) -> Result<(CloudCommonName, bool), Answer> {
         let snapshot = self.store.snapshot();
-        let own = snapshot.clouds().find(|cloud| cloud.own_cloud).expect("this cloud is made at the start");
-        (CloudCommonName { cloud: own.name.clone(), operator: own.operator.clone() }, own.secure)
+        let own = snapshot.clouds().find(|cloud| cloud.own_cloud).ok_or_else(|| Answer {
+            header: Some(("Retry-After", "1".to_owned())),
+            ..Answer::problem(503, "This node does not serve yet. Ask again in a moment.")
+        })?;
+        Ok((CloudCommonName { cloud: own.name.clone(), operator: own.operator.clone() }, own.secure))
     }
 }
 

@@ -100,7 +100,10 @@ impl Monitor {
     }
 
     pub(super) fn overview(&self) -> Answer {
-        let (cloud, secure) = self.api.own_cloud();
+        let (cloud, secure) = match self.api.own_cloud() {
+            Ok(own) => own,
+            Err(answer) => return answer,
+        };
         let unlabelled = self.gauges().into_iter().chain(self.counters());
         let mut numbers: BTreeMap<String, Number> = unlabelled.map(|(name, _, value)| (name.to_owned(), told(name, value))).collect();
         let topics = self.api.topics.all();
