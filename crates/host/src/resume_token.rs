@@ -166,6 +166,11 @@ impl ResumeToken {
         self.nodes.get(&node).map_or(time_ns <= self.since_ns, |place| place.covers(position, time_ns))
     }
 
+    /// The latest time at which a received event was accepted at a node, in nanoseconds since 1970; `None`: nothing of it was received.
+    pub fn time_ns_of(&self, node: u64) -> Option<u64> {
+        self.nodes.get(&node).map(|place| place.time_ns)
+    }
+
     /// Returns true if everything of a node up to a place was received.
     pub fn covers_place(&self, node: u64, place: LogPlace) -> bool {
         place.next.0.checked_sub(1).is_none_or(|last| self.covers(node, Position(last), place.time_ns))

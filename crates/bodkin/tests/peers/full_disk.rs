@@ -21,17 +21,17 @@ use crate::support::skip;
 const TOPIC: &str = "[[topic]]\nevent_type = \"hot\"\nperiod_ms = 10\ndeadline_s = 60\nloss_tolerance = 0\nretention = 200\n";
 
 /// A small disk in memory; unmounted when dropped.
-struct Disk(PathBuf);
+pub struct Disk(PathBuf);
 
 impl Disk {
-    fn mount(place: PathBuf) -> Self {
+    pub fn mount(place: PathBuf) -> Self {
         fs::create_dir_all(&place).expect("a directory");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&place).status();
         assert!(mounted.is_ok_and(|status| status.success()), "no disk can be mounted");
         Self(place)
     }
 
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut filler = File::create(self.0.join("filler")).expect("a file");
         for bytes in [1 << 16, 1 << 12, 1] {
             while filler.write_all(&vec![0; bytes]).is_ok() {}
@@ -43,7 +43,7 @@ impl Disk {
         File::options().write(true).open(self.0.join(file)).and_then(|file| file.set_len(0)).expect("the file is there");
     }
 
-    fn make_room(&self) {
+    pub fn make_room(&self) {
         fs::remove_file(self.0.join("filler")).expect("it was filled");
     }
 }

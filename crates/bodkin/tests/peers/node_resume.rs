@@ -1,16 +1,27 @@
 //! Listeners of nodes that share a database: they continue where they stopped, at the same node or at another one, and lose nothing without a report.
 
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::crash::has_namespaces;
+use crate::full_disk::Disk;
 use crate::node_events::{Nats, counted, programs};
 use crate::node_log::{LOST, hears_once, last_id, listen, payloads, publish};
 use crate::postgres::server::{Server, eventually};
 use crate::support::cloud::{Cloud, Launch, System};
+use crate::support::skip;
 use crate::support::sse::EventStream;
 
 /// A node on this database and NATS server, with a stream between nodes or without.
 fn up(database: &Server, nats: &Nats, has_stream: bool) -> Cloud {
+    launch(database, nats, has_stream).start()
+}
+
+fn launch(database: &Server, nats: &Nats, has_stream: bool) -> Launch {
     let launch = Launch::new().env("BODKIN_DATABASE", &database.url()).env("BODKIN_NODE_EVENTS", &nats.url());
-    let launch = if has_stream { launch.env("BODKIN_NODE_EVENTS_STREAM", "NODES").env("BODKIN_NODE_EVENTS_REPLICAS", "1") } else { launch };
-    launch.start()
+    if has_stream { launch.env("BODKIN_NODE_EVENTS_STREAM", "NODES").env("BODKIN_NODE_EVENTS_REPLICAS", "1") } else { launch }
 }
 
 fn is_connected(node: &Cloud) -> bool {
@@ -80,6 +91,63 @@ fn events_published_before_nats_starts_arrive() {
         assert_eq!(losses(stream), 0);
         hears_once(&listen(node, "&since=0", &[]), node, &[('a', 1..=20), ('b', 1..=20)]);
     }
+}
+
+/// A restored node takes the stream again, with the losses in it. A listener that was told of them is not told again.
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn restored_node_reports_no_loss_twice() {
+    const NAME: &str = "restored_node_reports_no_loss_twice";
+    let Some((database, program)) = programs(NAME) else { return };
+    if !has_namespaces() {
+        return skip::note(NAME, "no disk can be mounted here");
+    }
+    let mut nats = Nats::with_jetstream(program);
+    nats.begin();
+    let place = TempDir::new().expect("a temporary directory");
+    let [data_of_one, data_of_two, kept] = ["one", "two", "kept"].map(|name| place.path().join(name));
+    let disk = Disk::mount(data_of_one.clone());
+    let start = |data: &Path| launch(&database, &nats, true).data(data).start();
+    let (one, two) = (start(&data_of_one), start(&data_of_two));
+    eventually(|| is_connected(&one) && is_connected(&two), || one.stderr());
+    one.register_publisher("sensor", 7001);
+    eventually(|| two.get("/serviceregistry/mgmt/systems").text().contains("sensor"), || two.stderr());
+    let first = listen(&two, "", &[]);
+    publish(&one, 'a', 1..=5);
+    hears_once(&first, &two, &[('a', 1..=5)]);
+    two.stop();
+    assert!(Command::new("cp").arg("-a").args([&data_of_two, &kept]).status().is_ok_and(|status| status.success()));
+    let two = start(&data_of_two);
+    let second = resume(&two, &first);
+    disk.fill();
+    let mut number = 6;
+    let mut publishes_until = |suspended: u64| {
+        eventually(
+            || {
+                publish(&one, 'a', number..=number);
+                number += 1;
+                counted(&one, "bodkin_event_log_suspended ") == suspended
+            },
+            || one.stderr(),
+        );
+    };
+    publishes_until(1);
+    disk.make_room();
+    publishes_until(0);
+    publish(&one, 'z', 1..=1);
+    eventually(|| payloads(&second).last().is_some_and(|last| last == "z1"), || two.stderr());
+    assert!(losses(&second) > 0, "what the log of the other node does not keep is reported: {}", two.stderr());
+    two.stop();
+    std::fs::remove_dir_all(&data_of_two).expect("a directory");
+    std::fs::rename(&kept, &data_of_two).expect("a copy");
+    let two = start(&data_of_two);
+    let third = resume(&two, &second);
+    eventually(|| counted(&two, "bodkin_node_events_missing_total ") > 0, || two.stderr());
+    publish(&one, 'z', 2..=2);
+    hears_once(&third, &two, &[('z', 2..=2)]);
+    assert_eq!(losses(&third), 0, "{}", two.stderr());
+    hears_once(&resume(&two, &second), &two, &[('z', 2..=2)]);
+    assert_eq!(losses(&resume(&two, &second)), 0, "from the log too");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
 use bodkin_arrowhead::{error::ArrowheadError, publication};
 use bodkin_broker::{EventId, Incarnation, OfferedEvent, Output, PublisherId, Sequence, TopicId, Wanted};
-use bodkin_store::event_log::{EventLog, Origin};
+use bodkin_store::event_log::{EventLog, Origin, Position};
 use tokio::sync::oneshot;
 
 use super::{Receiver, Shard, connection::Phase, not_taken::NotTaken};
@@ -130,7 +130,7 @@ impl Shard {
             ))));
         }
         if event.missing > 0 {
-            self.tell_missing(topic, event.missing);
+            self.tell_missing(topic, event.missing, event.place.map(|(node, position)| (node, position, event.time.unix_nanos())));
         }
         let publisher = PublisherId(event.source.0.unsigned_abs());
         let id = EventId { publisher, incarnation: event.incarnation, topic, sequence: event.sequence };
@@ -163,11 +163,13 @@ impl Shard {
 
     /// Tells live listeners of a loss, and notes it in the event log, for those who come back.
     fn lose_from_node(&mut self, NodeLoss { event_type, events, origin }: &NodeLoss) {
-        let named = (self.clock.utc.unix_nanos(), NO_EVENT);
-        keep(self.log.as_mut(), *origin, named, event_type, &events.to_string(), self.clock.now);
+        // A loss has the time of the event in front of it, so that a listener that has received later ones is not told of it again.
+        let before_ns = self.nodes.token.as_ref().and_then(|token| token.time_ns_of(origin.node));
+        let time_ns = before_ns.unwrap_or_else(|| self.clock.utc.unix_nanos());
+        keep(self.log.as_mut(), *origin, (time_ns, NO_EVENT), event_type, &events.to_string(), self.clock.now);
         if !event_type.is_empty() {
             if let Some(topic) = self.broker.topic_id(event_type) {
-                self.tell_missing(topic, *events);
+                self.tell_missing(topic, *events, Some((origin.node, origin.position, time_ns)));
             }
             return;
         }
@@ -184,12 +186,21 @@ impl Shard {
         }
     }
 
-    /// Tells live listeners of a topic that so many of its events will never be there.
-    fn tell_missing(&mut self, topic: TopicId, events: u64) {
+    /// Tells live listeners of a topic that so many of its events will never be there, except those that were told at another node: they have received what that
+    /// node accepted at `place`, a node, its position and a time.
+    fn tell_missing(&mut self, topic: TopicId, events: u64, place: Option<(u64, Position, u64)>) {
         self.broker.tell_lost(topic, events, &mut self.outputs);
         let broker = &self.broker;
+        let was_told = |listening: &Listening| {
+            let brought = listening.resume.as_ref().zip(place);
+            brought.is_some_and(|(brought, (node, position, time_ns))| brought.covers(node, position, time_ns))
+        };
         self.outputs.retain(|output| match output {
-            Output::TellLoss { subscription, .. } => !matches!(broker.receiver(*subscription), Some(Receiver::Push { .. })),
+            Output::TellLoss { subscription, .. } => match broker.receiver(*subscription) {
+                Some(Receiver::Push { .. }) => false,
+                Some(Receiver::Stream { listening, .. }) => !was_told(listening),
+                _ => true,
+            },
             _ => true,
         });
         self.carry_out_now();
