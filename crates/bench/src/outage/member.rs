@@ -26,6 +26,8 @@ pub const AUTHORIZATION_PORT: u16 = 8445;
 pub const EVENT_HANDLER_PORT: u16 = 8455;
 /// Port of Bodkin's own API and metrics.
 pub const MONITOR_PORT: u16 = 8440;
+/// Events of other nodes that may wait at a node that has caught up: those of some seconds.
+const WAITING_MAX: u64 = 100;
 /// Longest wait for one answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Longest wait for the end after SIGTERM.
@@ -193,8 +195,13 @@ impl Member {
         }
         let metrics = self.metrics().unwrap_or_default();
         let needed = ["bodkin_database_connected 1", "bodkin_node_events_connected 1"];
-        let lacking = needed.into_iter().find(|line| !metrics.lines().any(|other| other == *line));
-        lacking.map(|line| format!("the metric `{line}`"))
+        if let Some(line) = needed.into_iter().find(|line| !metrics.lines().any(|other| other == *line)) {
+            return Some(format!("the metric `{line}`"));
+        }
+        // A restored node takes the stream again, with the losses of earlier faults in it.
+        let taken = &self.api("/api/v1/nodes/events")["taken"];
+        let has_taken = taken["waiting"].as_u64().is_some_and(|waiting| waiting <= WAITING_MAX);
+        (!has_taken).then(|| format!("events of the other nodes: {taken}"))
     }
 
     /// Returns the lanes that stopped, with their reasons.
