@@ -124,6 +124,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_node_events_unsent_total", (value) => `${some(value, "event was not sent to the other nodes", "events were not sent to the other nodes")} since the start.`),
     is("bodkin_topic_late_total", (value) => `${some(value, "event of real-time topics was late", "events of real-time topics were late")} since the start.`),
     is("bodkin_topic_lost_total", (value) => `${some(value, "event of real-time topics was lost", "events of real-time topics were lost")} since the start.`),
+    is("bodkin_graph_links_exceeded_total", (value) => `${some(value, "gap of links of graphs was", "gaps of links of graphs were")} longer than the links tolerate, since the start: see Graphs.`),
     is("bodkin_events_lost_total", (value) => `${some(value, "event was lost to slow subscribers", "events were lost to slow subscribers")} since the start.`),
     is("bodkin_dead_letters_total", (value) => `${some(value, "pushed event was given up", "pushed events were given up")} since the start: Events has those that were not delivered again.`),
 ];

@@ -206,8 +206,8 @@ await test("web_unit_of_two_reports_the_conditions_are_told_that_differ", () => 
 });
 
 const ALERTS = readFileSync(new URL("../../docs/monitoring/alerts.yml", import.meta.url), "utf8");
-/** What a node that does not answer or lead cannot say of itself, and what only the page Graphs has: it is told of each link by itself. */
-const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads", "BodkinGraphLinkLosses"];
+/** What a node that does not answer or lead cannot say of itself. */
+const TOLD_ELSEWHERE = ["BodkinDown", "BodkinNobodyLeads"];
 const NOW_S = 694_000;
 /** Of an alert: numbers with which it fires, and words that the overview then says. */
 const FIRING = {
@@ -254,6 +254,7 @@ const FIRING = {
     BodkinPairFollowFailed: [{ bodkin_pair_follow_failed: 1 }, "cannot keep what the leader sends"],
     BodkinRelayClientAtLimit: [{ bodkin_relay_clients_at_limit: 2 }, "2 clients at a limit"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
+    BodkinGraphLinkLosses: [{ bodkin_graph_links_exceeded_total: 2 }, "2 gaps of links of graphs"],
     BodkinGraphLinkDown: [{ bodkin_graph_links_down: 1 }, "1 link of graphs to other edges is down"],
 };
 
