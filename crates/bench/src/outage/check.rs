@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bodkin_nats::jetstream::last_message;
 use bodkin_nats::lane::Record;
-use serde_json::Value;
+use bodkin_nats::protocol::{Headers, Subject};
+use serde_json::{Value, json};
 
 use super::fault::Kind;
 use super::ledger::Account;
-use super::load::{Registration, STREAM, Scene, numbered};
+use super::load::{NUMBER_HEADER, Registration, STREAM, Scene, command_line, numbered};
 use super::member::REGISTRY_PORT;
 use super::plan::NODES;
-use super::stand::{FLEET_STREAM, LANE, Stand};
+use super::stand::{COMMANDS_STREAM, FLEET_STREAM, LANE, Stand};
 use super::strike::Struck;
 use crate::crash::ledger::Breach;
 use crate::http::Http;
@@ -46,6 +48,8 @@ pub struct Settled {
     pub account: Account,
     /// Losses that the metrics report and the fault explains.
     pub counted_losses: u64,
+    /// Commands that the stream acknowledged and does not have.
+    pub lost_by_servers: u64,
     /// True if everything serves: the next fault can strike.
     pub is_whole: bool,
 }
@@ -80,13 +84,17 @@ impl Checker {
     pub fn settle(&mut self, stand: &mut Stand, struck: &Struck, settle_max: Duration) -> Settled {
         let begin = Instant::now();
         let (published, registered) = (self.scene.ledger().published(), self.scene.registrations(self.checked));
-        let mut broken = Vec::new();
+        let (mut broken, mut lost_by_servers) = (Vec::new(), 0);
         let (after, open) = loop {
             let mut open = self.recover(stand, struck, &mut broken);
             if open.is_empty() {
                 open.extend(self.read_stream(stand, &mut broken).err().map(|error| breach("the stream is read", format!("{error:#}"))));
                 open.extend(self.scene.ledger().silent(begin));
                 open.extend(self.compare(stand, &registered).err().map(|came| breach("all nodes have each registration", came)));
+            }
+            if open.is_empty() && begin.elapsed() > EXCUSED_MAX {
+                let lost = self.withdraw_lost(stand, &published);
+                open.extend(lost.map(|lost| lost_by_servers += lost).err().map(|error| breach("commands are read", format!("{error:#}"))));
             }
             let is_missing = self.scene.ledger().is_missing(&published, begin.elapsed() > EXCUSED_MAX, &struck.excuse);
             if open.is_empty() && !is_missing || begin.elapsed() > settle_max {
@@ -105,7 +113,8 @@ impl Checker {
                 .breaches
                 .push(breach("no loss is reported, for nothing can be lost", format!("metrics and records count {counted_losses}")));
         }
-        Settled { after, account, counted_losses, is_whole }
+        self.scene.stored().retain(|(line, sequence), _| *sequence > published[*line]);
+        Settled { after, account, counted_losses, lost_by_servers, is_whole }
     }
 
     /// Compares every registration of the campaign with all nodes.
@@ -179,6 +188,28 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// Withdraws missing commands that the stream acknowledged and does not have; returns how many. No edge can receive them.
+    fn withdraw_lost(&self, stand: &Stand, published: &[u64]) -> anyhow::Result<u64> {
+        let mut lost = 0;
+        for line in (0..stand.members.len() - NODES).map(command_line) {
+            let missing = self.scene.ledger().missing_of(line, published[line]);
+            for sequence in missing {
+                let Some(stored) = self.scene.stored().get(&(line, sequence)).copied() else { continue };
+                let mut bare = Bare::connect(stand.nats.address)?;
+                let subject = Subject::new(&format!("$JS.API.STREAM.MSG.GET.{COMMANDS_STREAM}"))?;
+                let answer = bare.ask(&subject, &Headers::default(), json!({"seq": stored}).to_string().as_bytes())?;
+                let found = last_message(&answer.payload)?;
+                let number = found.as_ref().and_then(|found| found.headers.get(NUMBER_HEADER));
+                if number != Some(&format!("{line} {sequence}")) {
+                    eprintln!("the stream acknowledged command {line} {sequence} as {stored}, and has {number:?} there");
+                    self.scene.ledger().withdraw(line, sequence);
+                    lost += 1;
+                }
+            }
+        }
+        Ok(lost)
     }
 
     /// Returns the first registration that a node does not have with its id, and with this id alone.

@@ -104,6 +104,16 @@ impl Ledger {
         line.accepted_at = Some(at);
     }
 
+    /// Records that nobody has an event that was accepted.
+    pub fn withdraw(&mut self, line: usize, sequence: u64) {
+        self.lines[line].answers[sequence as usize] = Answer::Open;
+    }
+
+    /// Returns the accepted events of a line through `published` that have not arrived everywhere.
+    pub fn missing_of(&self, line: usize, published: u64) -> BTreeSet<u64> {
+        self.paths.iter().filter(|path| path.line == line).flat_map(|path| self.missing(path, published)).collect()
+    }
+
     /// Records a refusal, which leaves open whether the event arrives.
     pub fn refuse(&mut self, line: usize, reason: &str) {
         let refusals = &mut self.lines[line].refusals;
@@ -251,6 +261,14 @@ mod tests {
         let account = ledger.settle(&[5], &Excuse::default());
         assert!(account.breaches[0].came.contains("1 missing (numbers 3)"), "{account:?}");
         assert_eq!(ledger.settle(&[5], &Excuse::default()), Account::default());
+    }
+
+    #[test]
+    fn withdrawn_event_is_not_missing() {
+        let (mut ledger, _) = ledger(&[1, 2, 4, 5]);
+        assert_eq!(ledger.missing_of(0, 5), [3].into());
+        ledger.withdraw(0, 3);
+        assert!(ledger.missing_of(0, 5).is_empty() && ledger.settle(&[5], &Excuse::default()).breaches.is_empty());
     }
 
     #[test]

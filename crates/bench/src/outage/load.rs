@@ -2,7 +2,7 @@
 //!
 //! Each client is a thread that never ends by itself and records into the [`Scene`]'s ledger.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -80,6 +80,8 @@ pub struct Scene {
     handlers: Vec<SocketAddr>,
     nats: Vec<SocketAddr>,
     names: Vec<String>,
+    /// Where the stream has the commands that it acknowledged, by line and number.
+    stored: Mutex<BTreeMap<(usize, u64), u64>>,
 }
 
 impl Scene {
@@ -112,7 +114,13 @@ impl Scene {
             handlers: addresses(EVENT_HANDLER_PORT),
             nats: stand.nats.addresses(),
             names,
+            stored: Mutex::default(),
         }
+    }
+
+    /// Returns the stream's sequences of acknowledged commands.
+    pub fn stored(&self) -> MutexGuard<'_, BTreeMap<(usize, u64), u64>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the ledger.
@@ -130,6 +138,9 @@ impl Scene {
         !self.ends.load(Relaxed)
     }
 }
+
+/// Header of a command with its line and number.
+pub const NUMBER_HEADER: &str = "Bodkin-Outage";
 
 /// The line of the commands to an edge, by its number from 0.
 pub fn command_line(edge: usize) -> usize {
@@ -261,9 +272,10 @@ fn command(scene: &Scene, edge: usize) {
         let sequence = scene.ledger().publish(line);
         let data = format!("{line} {sequence}");
         let command = json!({"specversion": "1.0", "id": data, "source": "/outage", "type": COMMAND_TYPE, "data": data}).to_string();
-        let stored = bare.ask(&subject, &Headers::default(), command.as_bytes());
-        if stored.is_ok_and(|answer| publish_ack(&answer.payload).is_ok()) {
+        let stored = bare.ask(&subject, &Headers::default().with(NUMBER_HEADER, &data), command.as_bytes());
+        if let Some(ack) = stored.ok().and_then(|answer| publish_ack(&answer.payload).ok()) {
             scene.ledger().accept(line, sequence, Instant::now());
+            scene.stored().insert((line, sequence), ack.seq);
             kept = Some(bare);
         }
     }

@@ -73,7 +73,7 @@ fn round(options: &OutageOptions, saved: &mut Saved) -> anyhow::Result<()> {
         let label = plan::label(&strikes);
         eprintln!("fault {number}: {}", described(&strikes, &stand));
         let mut struck = strike(&mut stand, &strikes);
-        let Settled { after, mut account, counted_losses, is_whole } = checker.settle(&mut stand, &struck, settle_max);
+        let Settled { after, mut account, counted_losses, lost_by_servers, is_whole } = checker.settle(&mut stand, &struck, settle_max);
         account.breaches.splice(0..0, struck.breaches.drain(..));
         let is_last = number == options.faults as usize;
         if is_last || !is_whole {
@@ -87,6 +87,7 @@ fn round(options: &OutageOptions, saved: &mut Saved) -> anyhow::Result<()> {
             Figure::sum("excused_repeats", account.excused_repeats),
             Figure::sum("loss_reports", account.loss_reports),
             Figure::sum("counted_losses", counted_losses),
+            Figure::sum("lost_by_servers", lost_by_servers),
             Figure::sum("same_identity", scene.same_identity.swap(0, Relaxed)),
         ];
         let mut result = FaultResult { number, fault: label, figures, breaches: account.breaches, ..FaultResult::default() };

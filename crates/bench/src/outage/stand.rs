@@ -25,7 +25,7 @@ pub const FLEET_STREAM: &str = "FLEET";
 /// Lane of the edges' events.
 pub const LANE: &str = "events";
 /// Stream of commands to the edges.
-const COMMANDS_STREAM: &str = "COMMANDS";
+pub const COMMANDS_STREAM: &str = "COMMANDS";
 /// Event type of all published events.
 pub const EVENT_TYPE: &str = "outage";
 /// Event type of commands.

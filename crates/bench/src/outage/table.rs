@@ -27,7 +27,7 @@ pub fn report(saved: &Saved, count: usize) -> Report {
     report.note(format!("seed {}: {} of {count} faults done", saved.seed, saved.results.len()));
     report.note("settle_s: from the end of the fault until everything that was answered had arrived and everything served".into());
     report.note("excused_losses, excused_repeats: events that a restored directory, a copy or a full disk explains".into());
-    report.note("loss_reports: bodkin-lost at listeners; counted_losses: of metrics and lost records; same_identity: commands that an edge published again under their identity, as after a kill".into());
+    report.note("loss_reports: bodkin-lost at listeners; counted_losses: of metrics and lost records; lost_by_servers: commands that NATS acknowledged and does not have; same_identity: commands that an edge published again under their identity, as after a kill".into());
     for (result, Breach { expected, came }) in saved.results.iter().flat_map(|result| result.breaches.iter().map(move |one| (result, one)))
     {
         let logs = result.logs.as_ref().map(|logs| format!("; logs in {}", logs.display())).unwrap_or_default();
