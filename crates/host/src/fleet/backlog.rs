@@ -440,6 +440,13 @@ impl LaneBacklog {
             None if self.is_settled && epoch == self.epoch => return Ok(Place::Stop(Stop::Ahead(last))),
             None if self.is_settled => return Ok(Place::Stop(Stop::NewerEpoch(epoch))),
             None => {
+                if writer.is_some_and(|writer| self.writers.is_own_or_earlier(writer)) {
+                    tracing::error!(
+                        stored = last,
+                        "the stream has events of this edge or node that its event log lacks: the log has lost its end, or the data directory was put back to an \
+                         earlier state; other events of that time may be lost"
+                    );
+                }
                 // Others may have been accepted at the same instant, and not be in the stream.
                 let from = source.map_or(Ok(self.checkpoint.from), |source| self.log.since(source.name.time_ns))?;
                 (epoch + 1, 1, from.min(self.accepted_from))

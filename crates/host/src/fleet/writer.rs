@@ -112,6 +112,11 @@ impl Writers {
             }
     }
 
+    /// Returns true if a batch of the other process is of this data directory's own event log. Nodes of a pair have a log each.
+    pub fn is_own_or_earlier(&self, other: Writer) -> bool {
+        !matches!(self.exclusion, Exclusion::Epoch(_)) && other.database == self.own.database && self.continues(other, false)
+    }
+
     /// Returns true if the other process is an earlier start of an edge by itself, which nothing but its end keeps from publishing.
     pub fn is_earlier_start(&self, other: Writer) -> bool {
         self.exclusion == Exclusion::None && other != self.own
