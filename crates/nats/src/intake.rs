@@ -22,7 +22,7 @@ use std::{
 };
 
 use self::{
-    consumer::REWINDS_MAX,
+    consumer::{CLAIMS_MAX, REWINDS_MAX},
     order::{Came, Order},
     unsaid::Unsaid,
 };
@@ -113,8 +113,11 @@ pub struct Intake {
     is_compared: bool,
     /// How often its deletion was asked for over this connection, because it is ahead of the memory.
     rewinds: u32,
-    /// This process was noted at the consumer since the start, or tried to.
-    is_claimed: bool,
+    /// The process that was noted at the consumer when this one asked to be noted; `None`: it has not asked since the start. A process that was replaced does not
+    /// ask again, so the same name there means that the request was lost.
+    claimed_over: Option<Option<String>>,
+    /// How often this process asked for that over this connection.
+    claims: u32,
     client: Option<Client>,
     /// Where pulls are answered.
     pulled: Option<Subject>,
@@ -164,7 +167,8 @@ impl Intake {
             is_glancing: false,
             is_compared: false,
             rewinds: 0,
-            is_claimed: false,
+            claimed_over: None,
+            claims: 0,
             client: None,
             pulled: None,
             standing: Standing::Unknown(Duration::ZERO),
@@ -192,7 +196,7 @@ impl Intake {
     /// The connection is at its end. What was taken is still to be done; what was collected comes again.
     pub fn disconnected(&mut self) {
         (self.client, self.pulled, self.asked) = (None, None, BTreeMap::new());
-        (self.is_glancing, self.has_pulled, self.rewinds) = (false, false, 0);
+        (self.is_glancing, self.has_pulled, self.rewinds, self.claims) = (false, false, 0, 0);
         self.pulls.clear();
         self.drop_collected();
     }
@@ -403,6 +407,9 @@ impl Intake {
                     if words.contains(".CONSUMER.DELETE.") {
                         self.rewinds = REWINDS_MAX;
                     }
+                    if words.contains(".CONSUMER.CREATE.") {
+                        self.claims = CLAIMS_MAX;
+                    }
                     told.push(Told::Refused(words));
                 }
                 Event::Leaving => told.push(Told::Leaving),
@@ -444,7 +451,10 @@ impl Intake {
                     self.make(now, told);
                 }
                 // Who may not change the consumer takes from it all the same.
-                Err(_) if matches!(purpose, Purpose::Claim) => self.standing = Standing::Draining,
+                Err(_) if matches!(purpose, Purpose::Claim) => {
+                    self.claims = CLAIMS_MAX;
+                    self.standing = Standing::Draining;
+                }
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::{HEARTBEAT, Intake, Memory, NoIntake, Purpose, SETTLE_WAITS, Standing, Told};
 use crate::jetstream::{ConsumerInfo, DeliverPolicy};
 
+/// Requests to be noted at the consumer over one connection, if none has an effect.
+pub(super) const CLAIMS_MAX: u32 = 3;
 /// Requests to delete a consumer over one connection, if none has an effect.
 pub(super) const REWINDS_MAX: u32 = 3;
 
@@ -66,15 +68,21 @@ impl Intake {
     }
 
     fn take_from(&mut self, info: &ConsumerInfo, first: u64, now: Duration, told: &mut Vec<Told>) {
-        let is_claimed = std::mem::replace(&mut self.is_claimed, true);
-        if !is_claimed && self.setup.is_unclaimed(info) {
+        let other = self.setup.other_process(info).map(str::to_owned);
+        let is_unclaimed = self.setup.is_unclaimed(info);
+        if !is_unclaimed {
+            // It has made the consumer: whoever is noted from now on has replaced it.
+            self.claimed_over.get_or_insert(None);
+        }
+        let is_to_claim = is_unclaimed && self.claimed_over.as_ref().is_none_or(|over| *over == other);
+        if is_to_claim && self.claims < CLAIMS_MAX {
+            (self.claimed_over, self.claims) = (Some(other), self.claims + 1);
             let config = self.setup.claimed(info.config.clone());
             let question = self.setup.api.create_consumer(&self.setup.stream, &config).expect("its names have made subjects");
             return self.ask(question, Purpose::Claim, now, told);
         }
-        if let Some(process) = self.setup.other_process(info) {
-            let why = NoIntake::AnotherProcess(process.to_owned());
-            return self.displaced(why, now, told);
+        if let Some(process) = other {
+            return self.displaced(NoIntake::AnotherProcess(process), now, told);
         }
         let Some(memory) = &mut self.memory else { return };
         let brought = info.ack_floor.stream_seq.max(if info.num_ack_pending == 0 { info.delivered.stream_seq } else { 0 });

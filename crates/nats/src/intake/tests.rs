@@ -16,7 +16,6 @@ struct Scene {
 impl Scene {
     /// A server has greeted.
     fn greeted() -> Self {
-        let name = |text| Subject::new(text).expect("a subject");
         let setup = IntakeSetup {
             api: Api::new(None).expect("no domain"),
             stream: "C".to_owned(),
@@ -27,6 +26,14 @@ impl Scene {
             taken_max: 256,
             look_every: LOOK_EVERY,
         };
+        let mut scene = Self { intake: Intake::new(setup).expect("subjects"), told: Vec::new() };
+        scene.reconnects(Duration::ZERO);
+        scene
+    }
+
+    /// A connection ends, and a server greets on the next one.
+    fn reconnects(&mut self, now: Duration) {
+        let name = |text| Subject::new(text).expect("a subject");
         let options = Options {
             name: "e".to_owned(),
             credentials: Credentials::None,
@@ -35,11 +42,8 @@ impl Scene {
             greeting_wait_max: SECOND,
             silence_max: 60 * SECOND,
         };
-        let mut intake = Intake::new(setup).expect("subjects");
-        intake.connected(options, name("_INBOX.p"), Duration::ZERO);
-        let mut scene = Self { intake, told: Vec::new() };
-        scene.hears("INFO {\"server_name\":\"n\",\"headers\":true,\"max_payload\":1048576}\r\nPONG\r\n", Duration::ZERO);
-        scene
+        self.intake.connected(options, name("_INBOX.p"), now);
+        self.hears("INFO {\"server_name\":\"n\",\"headers\":true,\"max_payload\":1048576}\r\nPONG\r\n", now);
     }
 
     /// Messages come.
@@ -222,6 +226,37 @@ fn noted(process: &str) -> String {
 }
 
 #[test]
+fn process_that_made_consumer_is_replaced() {
+    let mut scene = Scene::greeted();
+    scene.intake.setup.process = Some("first".to_owned());
+    for (noted_process, last) in [("first", Told::Ready(0)), ("second", Told::None(NoIntake::AnotherProcess("second".to_owned())))] {
+        scene.answers("STREAM.INFO.C", STREAM, SECOND);
+        scene.intake.remembers(Memory::new(Some(0), []), 0);
+        scene.answers("CONSUMER.INFO.C.e", &noted(noted_process), SECOND);
+        assert_eq!(scene.told.last(), Some(&last));
+        scene.reconnects(SECOND);
+    }
+}
+
+#[test]
+fn process_asks_again_whose_request_to_be_noted_was_lost() {
+    let mut scene = Scene::greeted();
+    scene.intake.setup.process = Some("later".to_owned());
+    for time in [Duration::ZERO, SECOND] {
+        scene.answers("STREAM.INFO.C", STREAM, time);
+        scene.intake.remembers(Memory::new(Some(0), []), 0);
+        scene.answers("CONSUMER.INFO.C.e", &noted("earlier"), time);
+        assert!(scene.says().contains("CONSUMER.CREATE.C.e"), "its former start is noted");
+        // The connection ends before the answer.
+        scene.reconnects(time + SECOND);
+    }
+    scene.answers("STREAM.INFO.C", STREAM, 2 * SECOND);
+    scene.intake.remembers(Memory::new(Some(0), []), 0);
+    scene.answers("CONSUMER.INFO.C.e", &noted("last"), 2 * SECOND);
+    assert_eq!(scene.told.last(), Some(&Told::None(NoIntake::AnotherProcess("last".to_owned()))), "it was replaced");
+}
+
+#[test]
 fn process_that_starts_later_takes_over() {
     let mut scene = Scene::greeted();
     scene.intake.setup.process = Some("later".to_owned());
@@ -252,4 +287,20 @@ fn process_that_starts_later_takes_over() {
     look(&mut scene, LOOK_PERIOD + LOOK_EVERY);
     scene.answers("CONSUMER.INFO.C.e", &noted("last"), LOOK_PERIOD + LOOK_EVERY);
     assert_eq!(scene.told, [Told::Leaving, Told::None(NoIntake::AnotherProcess("last".to_owned()))]);
+}
+
+#[test]
+fn stream_without_limits_retention_is_not_used() {
+    for retention in ["workqueue", "interest"] {
+        let mut scene = Scene::greeted();
+        let stream = STREAM.replacen("\"config\":{", &format!("\"config\":{{\"retention\":\"{retention}\","), 1);
+        scene.answers("STREAM.INFO.C", &stream, Duration::ZERO);
+        assert_eq!(scene.told.pop(), Some(Told::None(NoIntake::Retention)), "{retention}");
+        // The stream is looked at again, and no consumer of it is used.
+        assert_eq!(scene.steps(Duration::ZERO), LOOK_EVERY);
+        assert_eq!(scene.says(), "");
+        scene.told.clear();
+        scene.answers("STREAM.INFO.C", STREAM, LOOK_EVERY);
+        assert!(matches!(scene.told[..], [Told::Stream(_)]), "{:?}", scene.told);
+    }
 }
