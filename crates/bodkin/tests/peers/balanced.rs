@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -216,6 +217,15 @@ fn behind_a_balancer_a_killed_node_costs_what_was_under_way_there_and_nothing_el
         eventually(|| plant.answered(node) > before, || plant.node(node).stderr());
     }
     let by_kills = seen.unanswered.load(SeqCst);
+    // A frozen node takes the requests in flight there along, once the balancer has looked at it twice.
+    plant.node(1).signal(Signal::SIGSTOP);
+    goes_on();
+    let by_freezing = seen.unanswered.load(SeqCst) - by_kills;
+    assert!(by_freezing <= CLIENTS, "{by_freezing} tries had no answer");
+    plant.node(1).signal(Signal::SIGCONT);
+    let before = plant.answered(1);
+    eventually(|| plant.answered(1) > before, || plant.node(1).stderr());
+    let before_end = seen.unanswered.load(SeqCst);
     // One that ends in order.
     assert!(plant.nodes[0].take().expect("it runs").stop().success());
     plant.publish();
@@ -223,9 +233,9 @@ fn behind_a_balancer_a_killed_node_costs_what_was_under_way_there_and_nothing_el
     seen.is_over.store(true, SeqCst);
     let registered: Vec<String> = clients.into_iter().flat_map(|client| client.join().expect("it sees no error")).collect();
     println!(
-        "{} registered; {by_kills} tries without an answer at {NODES} kills, {} at an end in order",
+        "{} registered; {by_kills} tries without an answer at {NODES} kills, {by_freezing} at a frozen node, {} at an end in order",
         registered.len(),
-        seen.unanswered.load(SeqCst) - by_kills
+        seen.unanswered.load(SeqCst) - before_end
     );
     // A client has one request under way.
     assert!(by_kills <= NODES * CLIENTS, "{by_kills} tries had no answer");

@@ -1,6 +1,8 @@
 //! A running cloud that forwards its events to a JetStream cluster of three: each is in the stream once, in its order, whatever is killed, cut or full.
 
 mod leaf;
+mod restored;
+mod rights;
 mod room;
 pub mod servers;
 
@@ -24,6 +26,7 @@ use crate::support::conditions::assert_shown;
 use crate::support::http::Connection;
 use crate::support::patience::{PATIENCE, eventually};
 use crate::support::skip;
+use crate::support::sse::EventStream;
 
 const STREAM: &str = "FLEET";
 
@@ -148,9 +151,16 @@ fn events_of_a_cloud_are_in_the_stream_once_while_servers_links_and_the_cloud_ar
     register(&cloud);
     let mut publisher = Publisher::new(&cloud, 0);
     let mut alarms = Vec::new();
+    let listener = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=heat", &[]);
     for round in 0..40 {
         for _ in 0..100 {
             publisher.publish("heat", 20);
+        }
+        if round == 1 {
+            // All links are cut since the round before: subscribers receive events at once, and the fleet's stream does not.
+            assert_eq!(listener.wait_for(200).len(), 200);
+            let waits = lane(&cloud, "events");
+            assert!(waits["waiting"].as_u64() >= Some(100), "{waits}");
         }
         alarms.push(publisher.publish("ALARM", 0));
         match round % 4 {
@@ -208,6 +218,13 @@ fn what_the_event_log_does_not_keep_is_counted_in_its_place() {
     assert!(lost > 100, "{lost}");
     assert!(numbers.is_sorted() && numbers[0] == 0 && numbers.last() == Some(&last), "in order");
     assert_eq!(lane(&cloud, "events")["lost"], lost);
+    let metrics = cloud.get("/metrics").expect_status(200).text();
+    assert!(metrics.contains(&format!("\nbodkin_fleet_lost_total {lost}\n")), "{lost}: {metrics}");
+    // Each line of the log counts losses since the line before.
+    let stderr = cloud.stderr();
+    let lines = stderr.lines().filter(|line| line.contains("the event log did not keep events until they were forwarded"));
+    let counts = lines.map(|line| line.split("lost=").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok()));
+    assert_eq!(counts.sum::<Option<u64>>(), Some(lost), "{stderr}");
     assert_shown(cloud.address(System::Monitor), "BodkinFleetLost");
 }
 

@@ -12,8 +12,12 @@ use crate::fleet::{
     servers::{Cluster, PASSWORD},
 };
 use crate::from_fleet::{has, heard, make_stream, send, told, up};
-use crate::support::cloud::{BINARY, Cloud, System};
+use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, subscription, system};
+use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::patience::eventually;
+use crate::support::push::{Manner, PushSubscriber};
+use crate::support::secure::{Client, allow, put_trust, register};
+use crate::support::sse::EventStream;
 
 /// A configuration without lanes, and with these tables.
 fn configure(place: &Path, user: &str, cluster: &Cluster, tables: &str) -> PathBuf {
@@ -79,6 +83,9 @@ fn by_a_consumer_that_was_made_for_it_events_come_and_nothing_is_forwarded() {
     finds(place.path(), &config, "warning", "has no consumer edge-7 yet");
     let cloud = up(place.path(), &config);
     assert!(eventually(|| told(&cloud).to_string().contains("Permissions Violation")), "it may not make one: {}", told(&cloud));
+    let screen = PushSubscriber::listen(Manner::Answers);
+    let listener = cloud.register_system("screen", screen.port());
+    cloud.subscribe(&subscription("setpoint", system("screen", screen.port()), "/notify"));
     // One that would lose messages is not used.
     cluster.ask("CONSUMER.CREATE.COMMANDS.edge-7", &consumer(json!({"max_deliver": 3})));
     assert!(eventually(|| told(&cloud)["trouble"].as_str().is_some_and(|why| why.contains("max_deliver = 3"))), "{}", told(&cloud));
@@ -88,6 +95,14 @@ fn by_a_consumer_that_was_made_for_it_events_come_and_nothing_is_forwarded() {
     is_connected(&cloud);
     send(&cluster, 0..20);
     has(&cluster, &cloud, &(0..20).collect::<Vec<_>>());
+    // A subscriber by push needs a rule for the publisher `eventhandler`; an event stream in insecure mode does not.
+    assert_eq!(screen.count(), 0, "{:?}", screen.payloads());
+    let services = cloud.get("/serviceregistry/mgmt/servicedef/event-subscribe").expect_status(200).json();
+    let offer = &list(&services, "/data")[0];
+    cloud.allow(listener, number(offer, "/provider/id"), number(offer, "/serviceDefinition/id"), &[INSECURE_JSON_ID]);
+    send(&cluster, 20..25);
+    screen.wait_until(|notifications| notifications.len() >= 5, "five commands");
+    assert_eq!(screen.payloads(), ["20", "21", "22", "23", "24"]);
     finds(place.path(), &config, "ok", "consumer edge-7, which may be pulled from and acknowledged to");
     // Who may not acknowledge is told so.
     finds(place.path(), &configure(place.path(), "deaf", &cluster, ""), "problem", "cannot be acknowledged");
@@ -98,6 +113,28 @@ fn by_a_consumer_that_was_made_for_it_events_come_and_nothing_is_forwarded() {
     assert!(fleet["fromFleet"]["heardMs"].as_u64().expect("a time") > 1_700_000_000_000 && fleet["fromFleet"]["waiting"] == 0, "{fleet}");
     let metrics = cloud.get("/metrics").expect_status(200).text();
     assert!(metrics.contains("bodkin_from_fleet_connected 1") && !metrics.contains("bodkin_fleet_connected"), "{metrics}");
+    drop(cloud);
+    in_secure_mode_a_listener_needs_a_rule(&cluster, place.path(), &config);
+}
+
+/// The same consumer, taken from by a cloud in secure mode.
+fn in_secure_mode_a_listener_needs_a_rule(cluster: &Cluster, place: &Path, config: &Path) {
+    let data = place.join("secure");
+    put_trust(&data.join("trust"));
+    let cloud = Launch::new().secure().data(&data).flags(["--config", config.to_str().expect("a path is text")]).start();
+    let (operator, screen) = (Client::system("sysop"), Client::system("screen"));
+    let consumer = register(&cloud, &screen, &json!({"systemName": "screen", "address": "127.0.0.1", "port": 9000}));
+    let connection = screen.connect(cloud.address(System::EventHandler)).expect("a connection");
+    let stream = EventStream::open_on(connection, "/eventhandler/subscription?eventtype=setpoint", &[]);
+    let taken = || operator.expect(&cloud, "GET", "/api/v1/fleet", None, 200).json()["fromFleet"]["taken"].as_u64();
+    send(cluster, 25..27);
+    assert!(eventually(|| taken() == Some(2)), "{:?} {}", taken(), cloud.stderr());
+    let services = operator.expect(&cloud, "GET", "/serviceregistry/mgmt/servicedef/event-subscribe", None, 200).json();
+    let offer = &list(&services, "/data")[0];
+    allow(&cloud, consumer, (number(offer, "/provider/id"), number(offer, "/serviceDefinition/id")));
+    send(cluster, 27..29);
+    let heard: Vec<String> = stream.wait_for(2).into_iter().map(|event| event.data).collect();
+    assert_eq!(heard, ["27", "28"]);
 }
 
 #[test]

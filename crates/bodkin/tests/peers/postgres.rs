@@ -13,11 +13,13 @@ use tempfile::TempDir;
 
 use self::server::{Server, eventually};
 use crate::nodes::Relay;
-use crate::support::arrowhead::{INSECURE_JSON_ID, list, number, service, system, texts};
+use crate::support::arrowhead::{INSECURE_JSON_ID, event, list, number, service, subscription, system, texts};
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::conditions::assert_shown;
 use crate::support::ports::held_port;
+use crate::support::push::{Manner, PushSubscriber};
 use crate::support::skip;
+use crate::support::sse::EventStream;
 
 fn launch(server: &Server) -> Launch {
     Launch::new().env("BODKIN_DATABASE", &server.url()).env("BODKIN_REALTIME_AT", "first:8443,second:8443")
@@ -68,6 +70,19 @@ fn three_nodes_serve_one_cloud() {
     let answer = first.connect(System::Monitor).request("POST", "/api/v1/topics", &[], Some(topic.to_string().as_bytes()));
     let answer = answer.expect("an answer").expect_status(409);
     assert!(answer.text().contains("reliable pair") && answer.text().contains("first:8443 or second:8443"), "{}", answer.text());
+    let answer = first.connect(System::Monitor).request("POST", "/api/v1/graphs", &[], Some(b"{}")).expect("an answer").expect_status(409);
+    assert!(
+        answer.text().contains("a graph is served by one node") && answer.text().contains("first:8443 or second:8443"),
+        "{}",
+        answer.text()
+    );
+    without_node_events_listeners_hear_their_own_node(&first, &second);
+    let connections = "SELECT split_part(application_name, ' ', 2), count(*) FROM pg_stat_activity
+        WHERE datname = 'cloud' AND application_name LIKE 'bodkin %' GROUP BY 1";
+    let of_nodes = server.sql("cloud", connections);
+    let counts: Vec<u32> =
+        of_nodes.lines().map(|line| line.split('|').nth(1).and_then(|count| count.parse().ok()).expect("a count")).collect();
+    assert!(counts.len() == 3 && counts.iter().all(|count| (1..=4).contains(count)), "each node has at most four connections: {of_nodes}");
 
     // Clients find where that is, at any node.
     let found = third.query(&json!({"serviceDefinitionRequirement": "realtime-service-registry"}));
@@ -111,6 +126,57 @@ fn three_nodes_serve_one_cloud() {
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(!told.status.success() && text.contains("SILENT since") && text.contains("nodes of this cloud that are silent: 1"), "{text}");
     assert_shown(second.address(System::Monitor), "BodkinNodeSilent");
+}
+
+/// Listeners receive the events of their own node, and subscribers by push the events of all nodes.
+fn without_node_events_listeners_hear_their_own_node(first: &Cloud, second: &Cloud) {
+    let (publisher, definition) = first.register_publisher("furnace", 7004);
+    let pushed = PushSubscriber::listen(Manner::Answers);
+    let consumer = first.register_system("screen", pushed.port());
+    first.allow(consumer, publisher, definition, &[INSECURE_JSON_ID]);
+    first.subscribe(&subscription("heat", system("screen", pushed.port()), "/notify"));
+    eventually(|| second.get("/eventhandler/mgmt/subscriptions").text().contains("screen"), said(second));
+    let nodes = [(first, "at first"), (second, "at second")];
+    let streams =
+        nodes.map(|(node, _)| EventStream::open(node.address(System::EventHandler), "/eventhandler/subscription?eventtype=heat", &[]));
+    // Each node's event after the other node's one, so that a listener would have received the other node's before its own.
+    for (node, payload) in [nodes[1], nodes[0], nodes[1]] {
+        node.publish(&event("heat", system("furnace", 7004), payload));
+    }
+    let heard = |stream: &EventStream, count| stream.wait_for(count).into_iter().map(|event| event.data).collect::<Vec<_>>();
+    assert_eq!((heard(&streams[0], 1), heard(&streams[1], 2)), (vec!["at first".to_owned()], vec!["at second".to_owned(); 2]));
+    pushed.wait_until(|notifications| notifications.len() >= 3, "an event of each node");
+    let mut payloads = pushed.payloads();
+    payloads.sort_unstable();
+    assert_eq!(payloads, ["at first", "at second", "at second"]);
+    assert_eq!(streams[0].count(), 1);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn restored_dump_is_followed_and_the_loss_reported() {
+    let Some(server) = Server::start() else {
+        return skip::note("restored_dump_is_followed_and_the_loss_reported", "no PostgreSQL server");
+    };
+    let (one, two) = (launch(&server).start(), launch(&server).start());
+    let kept = number(&one.register(&service("temperature", system("sensor", 7001))), "/id");
+    let dump = server.dump("cloud");
+    one.register(&service("pressure", system("gauge", 7002)));
+    for node in [&one, &two] {
+        eventually(|| offered(node, "pressure").len() == 1, said(node));
+    }
+    server.restore("cloud", &dump);
+    for node in [&one, &two] {
+        eventually(|| offered(node, "pressure").is_empty() && offered(node, "temperature") == [kept], said(node));
+        eventually(|| monitor(node, "/metrics").contains("\nbodkin_database_setbacks_total 1\n"), said(node));
+        assert!(node.stderr().contains("the shared database lacks commits that this node has shown"), "{}", node.stderr());
+    }
+    assert_shown(two.address(System::Monitor), "BodkinDatabaseSetBack");
+    // Both nodes continue, also with the ids that the lost rows had.
+    let again = number(&two.register(&service("humidity", system("sponge", 7003))), "/id");
+    for node in [&one, &two] {
+        eventually(|| offered(node, "humidity") == [again] && monitor(node, "/readyz") == "ready\n", said(node));
+    }
 }
 
 #[test]

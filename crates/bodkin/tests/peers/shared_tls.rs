@@ -8,7 +8,7 @@ use bodkin_store::{Store, shared::DatabasePlace};
 use bodkin_trust::{Identity, tls::now};
 use tempfile::TempDir;
 
-use crate::postgres::server::Server;
+use crate::postgres::server::{Server, eventually};
 use crate::support::ports::held_port;
 use crate::support::secure::{DAY, authority, issue, other_authority};
 use crate::support::skip;
@@ -111,6 +111,23 @@ fn a_database_is_spoken_to_in_tls_by_who_it_says_it_is() {
     let (certificate, secret) = (files.put("own.crt", &chain(&own)), files.put("own.key", &key(&own)));
     let shows = format!("{}&sslcert={}&sslkey={}", verified(&right), shown(&certificate), shown(&secret));
     share(&url("guarded", "localhost", &shows)).expect("it shows who it is");
+    // New files count for the next connection of a node that runs.
+    let place = TempDir::new().expect("a temporary directory");
+    let database = DatabasePlace::parse(&url("guarded", "localhost", &shows)).expect("a place");
+    let opened = Store::share(place.path(), &database).expect("it is shared");
+    let serials = || {
+        let of_nodes = "FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'bodkin %'";
+        server.sql("cloud", &format!("SELECT DISTINCT client_serial {of_nodes}"))
+    };
+    let renewed = issue(&authority(), "guarded", &[], now(), DAY);
+    assert_ne!(renewed.certificate().serial(), own.certificate().serial());
+    let first = serials();
+    files.put("own.crt", &chain(&renewed));
+    files.put("own.key", &key(&renewed));
+    assert_eq!(serials(), first, "a connection keeps the certificate that it began with");
+    server.sql("cloud", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'bodkin %'");
+    eventually(|| !["", &*first].contains(&&*serials()), || format!("{first} stays"));
+    opened.close();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).expect("rights are set");
     let told = refused("guarded", "localhost", &shows);
     assert!(told.contains("chmod 600"), "{told}");

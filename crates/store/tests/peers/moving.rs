@@ -54,6 +54,16 @@ fn every_row_of_every_table_moves_with_its_id() {
     let before: BTreeMap<&str, Vec<Row>> = names.iter().map(|name| (name.as_str(), of_file(&own, name))).collect();
     let without_rows: Vec<&str> = before.iter().filter(|(_, rows)| rows.is_empty()).map(|(name, _)| *name).collect();
     assert_eq!(without_rows.iter().collect::<BTreeSet<_>>(), EMPTY.iter().collect(), "what has no rows shows nothing");
+    let refused = || migrate(place.path(), &DatabasePlace::parse(&server.url()).unwrap()).unwrap_err();
+    for (table, row, what) in
+        [("real_time_topic", "('HEAT', '{}')", "real-time topics"), ("graph", "('mean', '', NULL, NULL, NULL)", "graphs")]
+    {
+        own.execute_batch(&format!("INSERT INTO {table} VALUES {row}")).unwrap();
+        let told = refused().to_string();
+        assert!(told.contains(&format!("the cloud has {what}")), "{told}");
+        own.execute_batch(&format!("DELETE FROM {table}")).unwrap();
+    }
+    assert_eq!(server.sql("cloud", "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bodkin%'"), "0", "nothing was written");
     drop(own);
 
     let Migrated { rows, .. } = migrate(place.path(), &DatabasePlace::parse(&server.url()).unwrap()).unwrap();

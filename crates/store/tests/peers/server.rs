@@ -163,6 +163,28 @@ impl Server {
         String::from_utf8(output.stdout).expect("text").trim().to_owned()
     }
 
+    /// Dumps a database as `pg_dump` does for an operator; returns the file.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    #[track_caller]
+    pub fn dump(&self, database: &str) -> PathBuf {
+        let file = self.place.path().join("dump");
+        let mut command = self.command("pg_dump");
+        command.args(["-Fc", "-U", "bodkin", "-p", self.port(), "-h"]).arg(self.place.path()).arg("-f").arg(&file).arg(database);
+        let output = command.output().expect("pg_dump starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        file
+    }
+
+    /// Puts a dumped database back while it is used.
+    #[allow(dead_code, reason = "not every target that has this module does")]
+    #[track_caller]
+    pub fn restore(&self, database: &str, dump: &Path) {
+        let mut command = self.command("pg_restore");
+        command.args(["--clean", "--if-exists", "--single-transaction", "-U", "bodkin", "-p", self.port(), "-h"]);
+        let output = command.arg(self.place.path()).args(["-d", database]).arg(dump).output().expect("pg_restore starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Where a user finds a database of it.
     pub fn url_of(&self, user: &str, database: &str) -> String {
         format!("postgres://{user}@{}/{database}", self.place.path().display().to_string().replace('/', "%2F"))

@@ -14,6 +14,22 @@ use crate::support::ports::held_port;
 /// Who the edge is, and who looks.
 pub const PASSWORD: &str = "only for the edge";
 
+/// The page that documents an edge's rights.
+const PAGE: &str = include_str!("../../../../../docs/how-to/fleet.md");
+
+/// User `exact` has the rights that the page documents for an edge that forwards and receives; `maker` may also create the stream.
+fn documented_users() -> String {
+    let lists: Vec<&str> = PAGE.split("publish: [").skip(1).map(|rest| rest.split(']').next().expect("a list ends")).collect();
+    assert_eq!(lists.len(), 2, "the page lists rights to forward and rights to receive");
+    let rights = lists.join(", ");
+    let create = r#""$JS.API.STREAM.CREATE.FLEET""#;
+    assert!(PAGE.contains(&create.replace('"', "`")), "the page documents the right to create the stream");
+    let users = [("exact", rights.clone()), ("maker", format!("{rights}, {create}"))].map(|(user, rights)| {
+        format!("{{ user: {user}, password: \"{PASSWORD}\", permissions: {{ publish: [{rights}], subscribe: [\"_INBOX.>\"] }} }}")
+    });
+    users.join(", ")
+}
+
 /// Who only take: `taker` may not make its consumer, `deaf` may not acknowledge either.
 fn taking_users() -> String {
     let asks = r#""$JS.API.STREAM.INFO.COMMANDS", "$JS.API.CONSUMER.INFO.COMMANDS.edge-7", "$JS.API.CONSUMER.MSG.NEXT.COMMANDS.edge-7""#;
@@ -34,7 +50,7 @@ struct Node {
 pub struct Cluster {
     program: PathBuf,
     nodes: Vec<Node>,
-    _place: TempDir,
+    place: TempDir,
 }
 
 impl Cluster {
@@ -49,15 +65,17 @@ impl Cluster {
                 "server_name: n{at}\nlisten: \"127.0.0.1:{port}\"\n\
                  jetstream {{ store_dir: \"{}/{at}\", max_file_store: {store_bytes}, sync_interval: always }}\n\
                  cluster {{ name: fleet, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n\
-                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }}, {}, {{ user: blind, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.STREAM.>\"], subscribe: [\"_INBOX.>\"] }} }} ] }}\n",
+                 authorization {{ timeout: 60, users: [ {{ user: edge, password: \"{PASSWORD}\" }}, {{ user: mute, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.>\"], subscribe: [\"_INBOX.>\"] }} }}, {}, {{ user: blind, password: \"{PASSWORD}\", permissions: {{ publish: [\"$JS.API.STREAM.>\"], subscribe: [\"_INBOX.>\"] }} }}, {} ] }}\nlog_file: \"{}/{at}.log\"\n",
                 place.path().display(),
                 routes.join(", "),
                 taking_users(),
+                documented_users(),
+                place.path().display(),
             );
             fs::write(&config, text).expect("the configuration is written");
             Node { config, port: *port, child: None }
         });
-        let mut cluster = Self { program: program.to_owned(), nodes: nodes.collect(), _place: place };
+        let mut cluster = Self { program: program.to_owned(), nodes: nodes.collect(), place };
         (0..3).for_each(|at| cluster.revive(at));
         cluster
     }
@@ -93,6 +111,12 @@ impl Cluster {
         let mut child = self.nodes[at].child.take().expect("it runs");
         child.kill().expect("it runs");
         child.wait().expect("it has ended");
+    }
+
+    /// What the servers logged of rights that a user lacks.
+    pub fn violations(&self) -> Vec<String> {
+        let logs = (0..self.nodes.len()).map(|at| fs::read_to_string(self.place.path().join(format!("{at}.log"))).unwrap_or_default());
+        logs.flat_map(|log| log.lines().filter(|line| line.contains("Violation")).map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 
     /// A connection to a server.
