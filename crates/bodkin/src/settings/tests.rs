@@ -89,3 +89,12 @@ fn state_is_kept_where_this_process_may_write() {
     assert_eq!(verdicts, [true, true, true, false]);
     assert!(is_ours(Path::new("state")), "in the folder where it is started");
 }
+
+#[test]
+fn event_types_of_from_fleet_are_durable() {
+    let text = "insecure = true\ndurable_event_types = ['door']\n[fleet]\nservers = ['nats://a']\nedge = 'e'\nfrom_fleet = ['Setpoint', 'weather']\n";
+    let settings: Settings = toml::from_str(text).unwrap();
+    let config = settings.or(Settings::defaults()).config().unwrap();
+    let durable: Vec<&str> = config.durable_event_types.iter().map(EventType::as_str).collect();
+    assert_eq!(durable, ["DOOR", "SETPOINT", "WEATHER"]);
+}

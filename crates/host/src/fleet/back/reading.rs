@@ -114,6 +114,10 @@ mod tests {
     use super::*;
 
     fn read(subject: &str, payload: &str) -> Read {
+        read_with(Headers::default(), subject, payload)
+    }
+
+    fn read_with(headers: Headers, subject: &str, payload: &str) -> Read {
         let reader = Reader {
             prefix: "commands.".to_owned(),
             edge: "edge-7".to_owned(),
@@ -124,7 +128,7 @@ mod tests {
             subject: subject.to_owned(),
             subscription: 2,
             reply: None,
-            headers: Ok(Headers::default()),
+            headers: Ok(headers),
             payload: payload.as_bytes().to_vec(),
         };
         reader.read(Incarnation(5), 9, &message)
@@ -145,6 +149,21 @@ mod tests {
             let event = format!(r#"{{"payload":"{{\"fleetLost\":3}}","metaData":{}}}"#, telling_lost(&read.metadata, 12));
             assert_eq!((lost_of(&event), lost_of(r#"{"payload":"fleetLost"}"#)), (12, 0));
         }
+    }
+
+    #[test]
+    fn binary_mode_command_has_headers_as_attributes() {
+        let headers = |event_type: &str| {
+            let named = [("ce-specversion", "1.0"), ("CE-Id", "41"), ("ce-source", "/planner"), ("Ce-Type", event_type)];
+            named.into_iter().fold(Headers::default(), |headers, (name, value)| headers.with(name, value))
+        };
+        let Read::Event(read) = read_with(headers("Setpoint"), "commands.edge-7.setpoint", "21.5") else { panic!("it is an event") };
+        assert!(read.event.contains(r#""payload":"21.5""#), "{}", read.event);
+        assert!(read.metadata.contains(r#""ce-id":"41""#) && read.metadata.contains(r#""ce-source":"/planner""#), "{}", read.metadata);
+        assert!(
+            matches!(read_with(headers("other"), "commands.edge-7.setpoint", "21.5"), Read::Wrong(why) if why.contains("both are to say the same"))
+        );
+        assert_eq!(read_with(headers("setpoint").with("ce-edge", "edge-7"), "commands.all.setpoint", "21.5"), Read::NotOurs);
     }
 
     #[test]
