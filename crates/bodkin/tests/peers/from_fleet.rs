@@ -132,6 +132,10 @@ fn commands_are_published_once_through_kills_and_cuts() {
             2 => cluster.kill((round / 4 % 3) as usize),
             _ => cluster.revive((round / 4 % 3) as usize),
         }
+        if round == 17 {
+            // The edge makes a deleted consumer again, behind the commands that it has published.
+            cluster.ask(&format!("CONSUMER.DELETE.{STREAM}.edge-7"), "");
+        }
         if [5, 14, 23, 36].contains(&round) {
             said.push(format!("until it was killed in round {round}: {} {}", told(&cloud), cloud.stderr()));
             cloud.kill();
