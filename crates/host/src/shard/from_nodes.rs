@@ -140,8 +140,7 @@ impl Shard {
             (None, _) => self.nodes.token.iter().for_each(|token| self.frames.set_token(token)),
         }
         let is_received = |listening: &Listening| {
-            let brought = listening.resume.as_ref().zip(event.place);
-            brought.is_some_and(|(brought, (node, position))| brought.covers(node, position, event.time.unix_nanos()))
+            event.place.is_some_and(|(node, position)| has_received(listening, (node, position, event.time.unix_nanos())))
         };
         let (frames, filter_text, endpoint) = (&mut self.frames, &mut self.filter_text, &mut self.endpoint);
         let mut offer = |receiver: &Receiver, offered: OfferedEvent| match receiver {
@@ -174,13 +173,17 @@ impl Shard {
             return;
         }
         // Whose they were, nobody knows.
-        let listening: Vec<usize> = self
-            .connections
-            .iter()
-            .filter(|(_, connection)| matches!(connection.phase, Phase::Stream { .. }))
-            .map(|(slot, _)| slot)
-            .collect();
-        for slot in listening {
+        let place = (origin.node, origin.position, time_ns);
+        let is_untold = |phase| match phase {
+            Phase::Stream { subscription } => match self.broker.receiver(subscription) {
+                Some(Receiver::Stream { listening, .. }) => !has_received(listening, place),
+                _ => true,
+            },
+            _ => false,
+        };
+        let connections = self.connections.iter();
+        let untold: Vec<usize> = connections.filter(|(_, connection)| is_untold(connection.phase)).map(|(slot, _)| slot).collect();
+        for slot in untold {
             self.connections[slot].out().extend_from_slice(replay::LOST);
             self.dirty.push(slot);
         }
@@ -191,10 +194,7 @@ impl Shard {
     fn tell_missing(&mut self, topic: TopicId, events: u64, place: Option<(u64, Position, u64)>) {
         self.broker.tell_lost(topic, events, &mut self.outputs);
         let broker = &self.broker;
-        let was_told = |listening: &Listening| {
-            let brought = listening.resume.as_ref().zip(place);
-            brought.is_some_and(|(brought, (node, position, time_ns))| brought.covers(node, position, time_ns))
-        };
+        let was_told = |listening: &Listening| place.is_some_and(|place| has_received(listening, place));
         self.outputs.retain(|output| match output {
             Output::TellLoss { subscription, .. } => match broker.receiver(*subscription) {
                 Some(Receiver::Push { .. }) => false,
@@ -205,6 +205,11 @@ impl Shard {
         });
         self.carry_out_now();
     }
+}
+
+/// Returns true if a listener received, at another node, what `node` accepted at this position and time.
+fn has_received(listening: &Listening, (node, position, time_ns): (u64, Position, u64)) -> bool {
+    listening.resume.as_ref().is_some_and(|brought| brought.covers(node, position, time_ns))
 }
 
 /// Puts a record of another node into the log, which is there: it was looked at before.
