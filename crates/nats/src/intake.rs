@@ -433,7 +433,7 @@ impl Intake {
                 Err(error) => self.none(Refusal::Answer(error).into(), now, told),
             },
             Purpose::Rewind => {
-                // The next consumer begins behind the memory, and may count what others have in front of its first message as acknowledged.
+                // The new consumer counts messages of other subjects as acknowledged, so it is not compared again.
                 self.is_compared = match consumer_info(&message.payload) {
                     Err(AnswerError::Refused(error)) => error.kind() == ErrorKind::NoConsumer,
                     _ => true,

@@ -133,7 +133,7 @@ fn commands_are_published_once_through_kills_and_cuts() {
             _ => cluster.revive((round / 4 % 3) as usize),
         }
         if round == 17 {
-            // The edge makes a deleted consumer again, behind the commands that it has published.
+            // The edge makes the consumer again. It begins after the last command that the edge published.
             cluster.ask(&format!("CONSUMER.DELETE.{STREAM}.edge-7"), "");
         }
         if [5, 14, 23, 36].contains(&round) {

@@ -162,7 +162,7 @@ impl Shard {
 
     /// Tells live listeners of a loss, and notes it in the event log, for those who come back.
     fn lose_from_node(&mut self, NodeLoss { event_type, events, origin }: &NodeLoss) {
-        // A loss has the time of the event in front of it, so that a listener that has received later ones is not told of it again.
+        // With the time of the event before the loss, a listener's token tells whether the loss was reported to it at another node.
         let before_ns = self.nodes.token.as_ref().and_then(|token| token.time_ns_of(origin.node));
         let time_ns = before_ns.unwrap_or_else(|| self.clock.utc.unix_nanos());
         keep(self.log.as_mut(), *origin, (time_ns, NO_EVENT), event_type, &events.to_string(), self.clock.now);

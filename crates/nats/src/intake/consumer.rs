@@ -54,7 +54,7 @@ impl Intake {
                 (self.is_compared, self.rewinds) = (false, self.rewinds + 1);
                 return self.rewind(now, told);
             }
-            // The server does not delete it: what was acknowledged behind the memory does not come again.
+            // The server does not delete the consumer, so these acknowledged messages do not arrive again.
             told.push(Told::Lost(ahead));
         }
         self.take_from(info, first, now, told);
