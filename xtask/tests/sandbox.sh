@@ -25,6 +25,9 @@ sandbox() { # makes a new machine: root, with a C compiler and apt-get, without 
     stand_in id 'echo 0'
     stand_in cc ''
     stand_in apt-get ''
+    stand_in nproc 'echo 2'
+    stand_in df 'printf "Avail\n104857600\n"'
+    stand_in du 'echo 0'
     installer
 }
 

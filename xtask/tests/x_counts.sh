@@ -177,6 +177,27 @@ expect "the gate is open" grep -q "BODKIN_TEST_ALL=1" "$project/target/x-test.lo
 expect "the count" closes_with "8 passed, 0 failed, 0 skipped"
 upheld
 
+prepare "x test --all runs one more test with foreign systems at a time than there are cores" <<'EOT'
+echo "threads: ${RUST_TEST_THREADS-as many as cores} $*"
+echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'
+EOT
+x test --all
+expect "success" exits 0
+expect "the other tests" grep -q "threads: as many as cores .*--workspace" "$project/target/x-test.log"
+expect "those with foreign systems" grep -q "threads: 3 .*--test peers" "$project/target/x-test.log"
+upheld
+
+prepare "x test --all does not begin on a disk that will be full" <<<"$peers"
+stand_in df 'printf "Avail\n7340032\n"'
+x test --all
+expect "failure" fails
+expect "what is there and what is needed" says "has 7 GiB free, and \`x test --all\` needs 20 GiB"
+expect "no test" never_called "^cargo test"
+stand_in du 'echo 20971520 target'
+x test --all
+expect "success where the build is there already" exits 0
+upheld
+
 prepare "x test --all installs what containers of the package are made with, where it is not there" <<<"$peers"
 stand_in buildah ''
 x test --all
