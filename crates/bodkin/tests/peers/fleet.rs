@@ -1,5 +1,6 @@
 //! A running cloud that forwards its events to a JetStream cluster of three: each is in the stream once, in its order, whatever is killed, cut or full.
 
+mod copies;
 mod leaf;
 mod restored;
 mod rights;

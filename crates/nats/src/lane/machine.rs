@@ -14,7 +14,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{
     backlog::{Backlog, Held, Place},
     batch::Batch,
-    identity::{Identity, IdentityError, SOURCE_HEADER},
+    identity::{Identity, IdentityError, SOURCE_BYTES_MAX, SOURCE_HEADER},
 };
 use crate::{
     jetstream::{AnswerError, EXPECTED_LAST_SUBJECT_SEQUENCE, EXPECTED_STREAM, ErrorKind, Last, MESSAGE_ID, PublishAck},
@@ -159,8 +159,8 @@ pub struct Lane {
 /// Times that are told apart of what waits; what comes behind them counts as come with the last one.
 const GROWTHS_MAX: usize = 64;
 
-/// Bytes of a message that are not its batch's: its line and its headers, which have three subjects and the stream's name.
-const ENVELOPE_BYTES_MAX: usize = 4 * SUBJECT_BYTES_MAX + 512;
+/// Bytes of a message beside its batch: its line and its headers, with three subjects, the stream's name, and the source twice.
+const ENVELOPE_BYTES_MAX: usize = 4 * SUBJECT_BYTES_MAX + 2 * SOURCE_BYTES_MAX + 512;
 
 impl Lane {
     /// A lane without a connection.
@@ -269,15 +269,15 @@ impl Lane {
     pub fn publication(&self) -> (&Subject, Headers, &[u8]) {
         let (identity, batch) = self.batch.as_ref().expect("there is a batch");
         let Identity { epoch, first, last } = identity;
-        let headers = identity
-            .headers()
-            .with(MESSAGE_ID, format_args!("{}/{epoch}/{first}-{last}", self.terms.subject))
-            .with(EXPECTED_STREAM, &self.terms.stream)
-            .with(EXPECTED_LAST_SUBJECT_SEQUENCE, self.expected);
+        let subject = &self.terms.subject;
+        let headers = identity.headers();
+        // Two edges of one name give the same positions. Without the source both batches would have one ID, and within its
+        // duplicate window JetStream acknowledges the second one without storing it.
         let headers = match batch.source() {
-            Some(source) => headers.with(SOURCE_HEADER, source),
-            None => headers,
+            Some(source) => headers.with(MESSAGE_ID, format_args!("{subject}/{epoch}/{first}-{last}/{source}")).with(SOURCE_HEADER, source),
+            None => headers.with(MESSAGE_ID, format_args!("{subject}/{epoch}/{first}-{last}")),
         };
+        let headers = headers.with(EXPECTED_STREAM, &self.terms.stream).with(EXPECTED_LAST_SUBJECT_SEQUENCE, self.expected);
         (&self.terms.subject, headers, batch.bytes())
     }
 

@@ -283,6 +283,7 @@ fn a_backlog_says_where_it_goes_on_and_gets_its_word_back() {
         (headers.get("Bodkin-Epoch"), headers.get("Bodkin-First"), headers.get("Bodkin-Source")),
         (Some("7"), Some("91"), Some("91"))
     );
+    assert_eq!(headers.get(MESSAGE_ID), Some("fleet.edge-7.alarms/7/91-91/91"), "another edge's batch has another ID");
     assert_eq!(headers.get(EXPECTED_LAST_SUBJECT_SEQUENCE), Some("40"));
     let stop = Stop::Unplaced("no log".to_owned());
     backlog.1.push(Place::Stop(stop.clone()));
