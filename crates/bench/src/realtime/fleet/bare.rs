@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Range;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,7 +69,7 @@ impl Bare {
         let options = Options {
             name: "bare".to_owned(),
             credentials: Credentials::None,
-            inbox: Subject::new("_INBOX.bare").expect("a subject"),
+            inbox: own_inbox(),
             is_encrypted: false,
             greeting_wait_max: ANSWER_MAX,
             silence_max: ANSWER_MAX,
@@ -175,5 +177,23 @@ impl Bare {
         let headers = Headers::default().with(MESSAGE_ID, format_args!("{subject}/{}-{}", events.start, events.end - 1));
         let answer = self.ask(subject, &headers, batch.bytes())?;
         publish_ack(&answer.payload).map(drop).map_err(Into::into)
+    }
+}
+
+/// An inbox that no other client of this machine has: a client that shared it would take another one's answers for its own.
+fn own_inbox() -> Subject {
+    static CLIENTS: AtomicU64 = AtomicU64::new(0);
+    let text = format!("_INBOX.bare-{}-{}", process::id(), CLIENTS.fetch_add(1, Relaxed));
+    Subject::new(&text).expect("numbers are part of a token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_client_has_own_inbox() {
+        let inboxes: std::collections::BTreeSet<String> = (0..10).map(|_| own_inbox().as_str().to_owned()).collect();
+        assert_eq!(inboxes.len(), 10);
     }
 }
