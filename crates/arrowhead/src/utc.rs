@@ -1,4 +1,4 @@
-//! Times on the wire: UTC, ISO 8601, ending in `Z`.
+//! Times on the wire: read as RFC 3339 has them, with any offset, and written in UTC, ending in `Z`.
 
 use std::{
     fmt,
@@ -14,17 +14,32 @@ pub struct UtcTime(Duration);
 /// Last second of the year 9999.
 const UNIX_SECONDS_MAX: u64 = 253_402_300_799;
 
-/// A text that is neither `2031-01-01T00:00:00Z` (fraction optional) nor Arrowhead 4.1.3's `2031-01-01 00:00:00`.
+/// A text that is no time, or one of a year before 1970 or after 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is not a UTC time such as 2031-01-01T00:00:00Z.")]
+#[error("is not a time of the years 1970 to 9999 such as 2031-01-01T00:00:00Z or 2031-01-01T01:00:00+01:00.")]
 pub struct UtcTimeError;
 
 impl UtcTime {
-    /// Parses the ISO form, or Arrowhead 4.1.3's form without `T` and `Z`.
+    /// Parses a `date-time` of RFC 3339, section 5.6: `T` and `Z` in either case or a blank for `T`, a fraction whose digits
+    /// after the ninth are dropped, an offset of up to 23:59. Without `Z` or an offset it is UTC: that is Arrowhead 4.1.3's `2031-01-01 00:00:00`.
+    ///
+    /// # Errors
+    /// Returns an error if the text is of another form, or its date or the instant is outside the years 1970 to 9999.
     pub fn parse(text: &str) -> Result<Self, UtcTimeError> {
-        let text = text.trim();
-        let time = if text.ends_with('Z') { humantime::parse_rfc3339(text) } else { humantime::parse_rfc3339_weak(text) };
-        Self::from_system_time(time.map_err(|_| UtcTimeError)?)
+        let (local, offset_seconds) = split_offset(text.trim());
+        let mut local = local.to_owned();
+        if local.as_bytes().get(DATE_BYTES).is_some_and(|between| matches!(between, b't' | b' ')) {
+            local.replace_range(DATE_BYTES..=DATE_BYTES, "T");
+        }
+        // The parser ends at a `+` without looking at what follows.
+        let is_local = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'T');
+        if !local.bytes().all(is_local) {
+            return Err(UtcTimeError);
+        }
+        let local = humantime::parse_rfc3339(&format!("{local}Z")).map_err(|_| UtcTimeError)?;
+        let away = Duration::from_secs(offset_seconds.unsigned_abs());
+        let utc = if offset_seconds >= 0 { local.checked_sub(away) } else { local.checked_add(away) };
+        Self::from_system_time(utc.ok_or(UtcTimeError)?)
     }
 
     /// Takes the host's clock reading; the year must be 1970 to 9999.
@@ -74,6 +89,32 @@ impl UtcTime {
     }
 }
 
+/// Bytes of `2031-01-01`.
+const DATE_BYTES: usize = 10;
+
+/// Splits a time from its zone: seconds east of UTC. What is no zone stays at the time, which is then refused.
+fn split_offset(text: &str) -> (&str, i64) {
+    if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        return (local, 0);
+    }
+    let offset = || {
+        let (local, zone) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
+        let (sign, clock) = zone.split_at_checked(1)?;
+        let (hours, minutes) = clock.split_once(':')?;
+        let number = |digits: &str, max: i64| {
+            let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse::<i64>().ok().filter(|number| is_number && *number <= max)
+        };
+        let seconds = number(hours, 23)? * 3600 + number(minutes, 59)? * 60;
+        match sign {
+            "+" => Some((local, seconds)),
+            "-" => Some((local, -seconds)),
+            _ => None,
+        }
+    };
+    offset().unwrap_or((text, 0))
+}
+
 impl fmt::Display for UtcTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = SystemTime::UNIX_EPOCH + self.0;
@@ -107,12 +148,34 @@ mod tests {
     }
 
     #[test]
-    fn offsets_and_nonsense_are_refused() {
+    fn offset_is_taken_off_in_either_case_with_or_without_fraction() {
+        for (text, utc) in [
+            ("2031-01-01T12:00:00.5+05:00", "2031-01-01T07:00:00.500000000Z"),
+            ("2031-01-01T12:00:00+05:00", "2031-01-01T07:00:00Z"),
+            ("2031-01-01t12:00:00z", "2031-01-01T12:00:00Z"),
+            ("2031-01-01 12:00:00-00:30", "2031-01-01T12:30:00Z"),
+            ("2031-01-01T00:00:00-00:00", "2031-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(UtcTime::parse(text).unwrap().to_string(), utc, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
         for bad in [
             "",
             "tomorrow",
             "2031-01-01",
-            "2031-01-01T00:00:00+01:00",
+            "2031-01-01T12:00:00+05:00Z",
+            "2031-01-01T12:00:00.5+05",
+            "2031-01-01T12:00:00+24:00",
+            "2031-01-01T12:00:00+05:60",
+            "2031-01-01T12:00:00 05:00",
+            "2031-01-01T12:00:00.5+",
+            "1969-12-31T23:30:00-01:00",
+            "1970-01-01T00:30:00+01:00",
+            "9999-12-31T23:30:00-01:00",
+            "2031-01-01T12:00:00\u{661}Z",
             "2031-13-01T00:00:00Z",
             "2031-02-30T00:00:00Z",
             "1960-01-01T00:00:00Z",
@@ -122,6 +185,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_text_is_read_as_another_instant(
+            seconds in 0..=UNIX_SECONDS_MAX,
+            fraction in "(\\.[0-9]{1,9})?",
+            zone in "[Zz]|[+-][0-9]{2}:[0-9]{2}|[+-][0-9]{0,4}|[+-][0-9]{1,2}:[0-9]{1,2}Z?",
+            between in "[Tt ]",
+        ) {
+            let whole = UtcTime::from_unix_seconds(seconds).to_string();
+            let text = format!("{}{fraction}{zone}", whole.trim_end_matches('Z').replacen('T', &between, 1));
+            let offset = match zone.as_bytes() {
+                [b'Z' | b'z'] => Some(0),
+                [sign, h1, h2, b':', m1, m2] => {
+                    let [h, m] = [[h1, h2], [m1, m2]].map(|[tens, ones]| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'));
+                    let east = if *sign == b'+' { 1 } else { -1 };
+                    Some(east * (h * 3600 + m * 60)).filter(|_| h <= 23 && m <= 59)
+                }
+                _ => None,
+            };
+            let nanos = fraction.trim_start_matches('.').bytes().chain([b'0'; 9]).take(9).fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+            let expected = offset.and_then(|offset| u64::try_from(i64::try_from(seconds).ok()? - offset).ok());
+            let expected = expected.filter(|seconds| *seconds <= UNIX_SECONDS_MAX).map(|seconds| UtcTime(Duration::new(seconds, nanos)));
+            prop_assert_eq!(UtcTime::parse(&text).ok(), expected, "{}", text);
+        }
+
         #[test]
         fn what_is_written_is_read_back(seconds in 0..=UNIX_SECONDS_MAX, nanos in 0u32..1_000_000_000) {
             let time = UtcTime(Duration::new(seconds, nanos));

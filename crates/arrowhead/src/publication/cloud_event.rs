@@ -15,7 +15,7 @@ mod encoding;
 mod of_fleet;
 mod outgoing;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -225,7 +225,7 @@ fn said(parts: Parts) -> Result<Said, CloudEventError> {
     }
     let source = attributes["source"].clone();
     let event_type = attributes.remove("type").expect("it was asked for");
-    let time = attributes.remove("time").map(|time| in_utc(&time).map_or(time, |utc| utc.to_string()));
+    let time = attributes.remove("time").map(|time| UtcTime::parse(&time).map_or(time, |utc| utc.to_string()));
     let key = |name: String| if SHARED.contains(&name.as_str()) { name } else { format!("{PREFIX}{name}") };
     let mut metadata: BTreeMap<String, String> = attributes.into_iter().map(|(name, value)| (key(name), value)).collect();
     let payload = match payload.filter(|payload| !payload.is_empty()) {
@@ -259,27 +259,6 @@ fn system(source: &str) -> Result<Value, CloudEventError> {
     parsed.ok_or_else(|| {
         wrong(format!("source is {source:?}; //HOST:PORT/NAME of the registered system that publishes is expected, for example //10.0.0.7:9000/sensor."))
     })
-}
-
-/// A time as RFC 3339 has it, with an offset or `Z`.
-fn in_utc(text: &str) -> Option<UtcTime> {
-    let text = text.to_ascii_uppercase();
-    if text.ends_with('Z') {
-        return UtcTime::parse(&text).ok();
-    }
-    let (local, offset) = text.split_at_checked(text.len().checked_sub("+00:00".len())?)?;
-    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    let number = |digits: &str, max: u64| {
-        let is_number = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse::<u64>().ok().filter(|number| is_number && *number <= max)
-    };
-    let away = Duration::from_secs(number(hours, 23)? * 3600 + number(minutes, 59)? * 60);
-    let local = UtcTime::parse(&format!("{local}Z")).ok()?;
-    match offset.as_bytes()[0] {
-        b'+' => Some(local.minus(away)),
-        b'-' => Some(local.plus(away)),
-        _ => None,
-    }
 }
 
 /// Whether a media type is JSON's.
