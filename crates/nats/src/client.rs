@@ -84,6 +84,11 @@ pub enum Fault {
     /// It does not take who we are.
     #[error("the server refuses this connection: {0}")]
     Denied(String),
+    /// Nothing of a NATS server has come.
+    #[error(
+        "expected INFO of a NATS server within {0:?}, and none came: check that the address is that of a NATS server without handshake_first"
+    )]
+    NoInfo(Duration),
     /// It does not greet.
     #[error("the server has not greeted within {0:?}")]
     GreetingWait(Duration),
@@ -346,7 +351,11 @@ impl Client {
     fn alive(&mut self, now: Duration) -> Result<(), Fault> {
         if !self.is_open() {
             let wait_max = self.options.greeting_wait_max;
-            return if now < self.begun + wait_max { Ok(()) } else { Err(Fault::GreetingWait(wait_max)) };
+            return match self.state {
+                _ if now < self.begun + wait_max => Ok(()),
+                State::Begun => Err(Fault::NoInfo(wait_max)),
+                _ => Err(Fault::GreetingWait(wait_max)),
+            };
         }
         if now < self.silence_end() {
             return Ok(());

@@ -137,7 +137,7 @@ fn a_silent_server_is_asked_and_then_given_up() {
     assert_eq!(hears(&mut client, "PONG\r\n", 32 * SECOND), Err(Fault::Silent(20 * SECOND)), "it stays closed");
     let mut mute = self::client();
     assert_eq!(mute.beat(SECOND, &mut events), Ok(2 * SECOND));
-    assert_eq!(mute.beat(2 * SECOND, &mut events), Err(Fault::GreetingWait(2 * SECOND)));
+    assert_eq!(mute.beat(2 * SECOND, &mut events), Err(Fault::NoInfo(2 * SECOND)));
 }
 
 #[test]
