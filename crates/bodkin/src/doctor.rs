@@ -1,6 +1,7 @@
 //! `bodkin doctor`: is this machine fit for what `bodkin up` with the same options would do? It only looks.
 
 mod certificates;
+mod client_certificate;
 mod clocks;
 mod data;
 mod dns_sd;

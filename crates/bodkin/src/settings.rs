@@ -11,6 +11,7 @@ mod graphs;
 pub mod help;
 mod limits;
 pub mod moved;
+mod nats;
 mod options;
 mod orchestrator;
 pub mod pair;

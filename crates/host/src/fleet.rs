@@ -36,7 +36,7 @@ pub use self::{
     back::{BackState, BackView, FleetEvent, FleetTold, FromFleet, WayBack},
     backlog::FleetForm,
     config::{ALL_EDGES, BATCH_BYTES_MAX, FleetConfig, FleetConfigError, FleetLane, FromFleetConfig},
-    look::{FleetConsumer, FleetLook, FleetStream},
+    look::{FleetConsumer, FleetLook, FleetStream, Greeted},
     state::{BetweenNodesView, FleetState, FleetView, LaneState, StreamTold},
 };
 use self::{
@@ -48,6 +48,7 @@ use self::{
 pub(crate) use self::{
     checkpoint::replace,
     config::{LOOK_EVERY, TAKEN_MAX},
+    look::greet,
     taking::{Brought, Taking, Turn},
     writer::{Exclusion, Writers},
 };

@@ -8,16 +8,20 @@ mod connection;
 mod line;
 mod place;
 mod thread;
+mod tls;
 
 use std::hash::{BuildHasher, RandomState};
 
 use bodkin_nats::protocol::Subject;
 
-pub use self::place::{NatsPlace, NatsServer, NoNats, parse_server};
 pub(crate) use self::{
     connection::Connection,
     line::{Line, LineEnd, Speaker},
     thread::{LineThread, Stop},
+};
+pub use self::{
+    place::{NatsPlace, NatsServer, NoNats, parse_server},
+    tls::{CertificateFiles, CertificateSettings, NatsTls, NatsTlsError},
 };
 
 /// A subject that nobody guesses, for answers.

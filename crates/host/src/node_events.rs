@@ -16,7 +16,7 @@ mod recall;
 mod taker;
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, PoisonError,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
@@ -115,9 +115,16 @@ pub struct CrossingCounts {
     pub refused: AtomicU64,
     waiting_events: AtomicUsize,
     waiting_bytes: AtomicUsize,
+    /// Why NATS is not reached, without a stream.
+    trouble: Mutex<Option<String>>,
 }
 
 impl CrossingCounts {
+    fn set_trouble(&self, why: Option<String>) {
+        // An assignment leaves the value whole.
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
     /// Numbers of the metrics that stand at some value.
     pub fn gauges(&self) -> [(&'static str, &'static str, u64); 2] {
         let is_connected = u64::from(self.is_connected.load(Relaxed));
@@ -179,6 +186,14 @@ impl Crossing {
     /// They are read from the event log.
     fn by_log(bell: Bell, state: Arc<FleetState>, token: ResumeToken) -> Self {
         Self { way: Way::Log(bell, state), counts: Arc::default(), token: Some(token) }
+    }
+
+    /// Why events do not go from node to node, or do not come; `None` if they do, or before the first attempt ends.
+    pub fn trouble(&self) -> Option<String> {
+        match &self.way {
+            Way::AtMostOnce(_) => self.counts.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Way::Log(_, state) => state.trouble().or_else(|| state.back.as_ref()?.trouble()),
+        }
     }
 
     /// What is told of the stream, where there is one.

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// A system's certificate that ends so soon was not renewed when it was due.
-const SYSTEM_SOON: Duration = Duration::from_secs(14 * 86_400);
+pub(super) const SYSTEM_SOON: Duration = Duration::from_secs(14 * 86_400);
 /// An authority is replaced with more work: every system needs another certificate.
 const AUTHORITY_SOON: Duration = Duration::from_secs(180 * 86_400);
 /// Names that are told of those whose certificates end soon.

@@ -4,7 +4,7 @@ pub mod monitoring;
 
 use bodkin_host::fleet::{FleetConfig, FleetConsumer, FleetLook, FleetStream};
 
-use super::finding::Finding;
+use super::{client_certificate, finding::Finding};
 use crate::settings::Settings;
 
 const CHECK: &str = "fleet";
@@ -18,7 +18,8 @@ pub fn examine(settings: &Settings, monitors: &[String]) -> Vec<Finding> {
     let Ok(Some(config)) = settings.fleet() else { return Vec::new() };
     let looks: Vec<(String, Result<FleetLook, String>)> =
         config.place.servers.iter().map(|server| (server.to_string(), config.look(server))).collect();
-    let mut findings: Vec<Finding> = looks.iter().map(|(server, look)| reached(server, look)).collect();
+    let mut findings: Vec<Finding> = client_certificate::examine(CHECK, &config.place).into_iter().collect();
+    findings.extend(looks.iter().map(|(server, look)| reached(server, look)));
     let lacks = looks.iter().all(|(_, look)| look.is_err());
     if lacks {
         return findings;
@@ -67,11 +68,13 @@ fn events_from(config: &FleetConfig, from: &Result<FleetConsumer, String>) -> Fi
 
 fn reached(server: &str, look: &Result<FleetLook, String>) -> Finding {
     match look {
-        Ok(look) => Finding::ok(CHECK, format!("{server} is nats-server {} ({}), and takes this edge", look.version, look.server)),
+        Ok(FleetLook { greeted, .. }) => {
+            Finding::ok(CHECK, format!("{server} is nats-server {} ({}), and takes this edge", greeted.version, greeted.server))
+        }
         Err(why) => Finding::problem(
             CHECK,
             format!("{server} is not reached, or does not take this edge: {why}"),
-            "see that it runs and is reached from here, and that user and password, or token, are those it knows",
+            "see that it runs and is reached from here, and that user and password, token, key or client certificate are those it knows",
         ),
     }
 }

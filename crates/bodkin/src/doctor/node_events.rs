@@ -4,11 +4,12 @@ use std::{fs, path::Path};
 
 use bodkin_host::{
     NatsPlace, NodeStream, NodeStreamTerms,
-    fleet::{FleetConsumer, FleetLook, FleetStream},
+    fleet::{FleetConsumer, FleetLook, FleetStream, Greeted},
+    node_events::NodeEvents,
 };
 use bodkin_store::shared::look;
 
-use super::finding::Finding;
+use super::{client_certificate, finding::Finding};
 use crate::settings::Settings;
 
 const CHECK: &str = "node events";
@@ -20,14 +21,24 @@ const NO_NODE: &str = "0000000000000000";
 /// The same of a cloud without tables.
 const NO_CLOUD: &str = "00000000000000000000000000000000";
 
-/// Looks at it, if events are kept in a stream.
+/// Looks at the servers of events between nodes, and at their stream if one keeps the events.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
-    // That they cannot be read is told with the other options.
-    let (Ok(Some(place)), Ok(Some(terms))) = (settings.node_events(), settings.node_stream()) else { return Vec::new() };
+    // Settings that cannot be read are reported with the other options.
+    let (Ok(Some(place)), Ok(terms)) = (settings.node_events(), settings.node_stream()) else { return Vec::new() };
     let database = settings.shared_database().ok().flatten();
     let cloud = database.and_then(|database| look(&database).ok()?.cloud).unwrap_or_else(|| NO_CLOUD.to_owned());
     let node = settings.data.as_deref().and_then(node_of).unwrap_or_else(|| NO_NODE.to_owned());
-    look_at(&place, &terms, &NodeStream::new(place.clone(), &terms, &cloud, &node))
+    let found = match terms {
+        Some(terms) => look_at(&place, &terms, &NodeStream::new(place.clone(), &terms, &cloud, &node)),
+        None => look_without_stream(&place, &cloud, &node),
+    };
+    client_certificate::examine(CHECK, &place).into_iter().chain(found).collect()
+}
+
+/// Looks whether servers that keep no events accept this node and its subscription.
+fn look_without_stream(place: &NatsPlace, cloud: &str, node: &str) -> Vec<Finding> {
+    let look = |server| NodeEvents::look(place, server, (cloud, node));
+    place.servers.iter().map(|server| reached(&server.to_string(), look(server).as_ref())).collect()
 }
 
 /// What the node of a data directory is called, where it was started once.
@@ -39,20 +50,20 @@ pub(super) fn node_of(data: &Path) -> Option<String> {
 fn look_at(place: &NatsPlace, terms: &NodeStreamTerms, stream: &NodeStream) -> Vec<Finding> {
     let looks: Vec<(String, Result<FleetLook, String>)> =
         place.servers.iter().map(|server| (server.to_string(), stream.look(server))).collect();
-    let mut findings: Vec<Finding> = looks.iter().map(|(server, look)| reached(server, look)).collect();
+    let mut findings: Vec<Finding> = looks.iter().map(|(server, look)| reached(server, look.as_ref().map(|look| &look.greeted))).collect();
     if let Some(first) = looks.into_iter().find_map(|(_, look)| look.ok()) {
         findings.extend(judge(terms, &stream.lane.terms(0).subject.to_string(), first));
     }
     findings
 }
 
-fn reached(server: &str, look: &Result<FleetLook, String>) -> Finding {
+fn reached(server: &str, look: Result<&Greeted, &String>) -> Finding {
     match look {
         Ok(look) => Finding::ok(CHECK, format!("{server} is nats-server {} ({}), and takes this node", look.version, look.server)),
         Err(why) => Finding::problem(
             CHECK,
             format!("{server} is not reached, or does not take this node: {why}"),
-            "see that it runs and is reached from here, and that user and password, token or key are those it knows",
+            "see that it runs and is reached from here, and that user and password, token, key or client certificate are those it knows",
         ),
     }
 }
@@ -154,8 +165,7 @@ mod tests {
         let none = Err("stream not found (10059)".to_owned());
         assert_eq!(stream(&terms(Some(limits)), SUBJECT, &none).verdict, Verdict::Warning, "it is made");
         let look = FleetLook {
-            server: "n1".to_owned(),
-            version: "2".to_owned(),
+            greeted: Greeted { server: "n1".to_owned(), version: "2".to_owned() },
             stream: Ok(good),
             refused: vec![("log".to_owned(), "Permissions Violation for Publish".to_owned())],
             from: Some(Err("Permissions Violation for Subscription".to_owned())),

@@ -5,17 +5,22 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use bodkin_arrowhead::name::EventType;
 use bodkin_host::{
-    fleet::{Credentials, FleetConfig, FleetForm, FleetLane, FromFleetConfig, Signer},
-    nats::{NatsPlace, parse_server},
-};
-use bodkin_trust::{
-    file::{read_anchors, read_password},
-    nkey::Nkey,
-    tls::{ServerCheck, client},
+    fleet::{Credentials, FleetConfig, FleetForm, FleetLane, FromFleetConfig},
+    nats::{CertificateSettings, NatsPlace, NatsTls, parse_server},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Settings, given};
+use super::{
+    Settings,
+    nats::{Names, TlsFiles, key_credentials, secret},
+};
+
+/// Settings of the table that TLS to its servers needs.
+const NAMES: Names = Names {
+    servers: "servers",
+    trust: "trust_file",
+    certificate: CertificateSettings { certificate: "certificate_file", key: "certificate_key_file" },
+};
 
 /// The lane of topics that are marked and in no other one, where no lane is named.
 const FIRST_LANE: &str = "events";
@@ -29,6 +34,12 @@ pub struct FleetTable {
     /// Certificates (PEM) of the authorities that servers in TLS are believed by.
     #[serde(skip_serializing_if = "Option::is_none")]
     trust_file: Option<PathBuf>,
+    /// Client certificate (PEM) for servers in TLS; with `certificate_key_file`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_file: Option<PathBuf>,
+    /// File with its private key (PEM), readable to its owner only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_key_file: Option<PathBuf>,
     /// Who connects; with `password_file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<String>,
@@ -80,6 +91,8 @@ impl Default for FleetTable {
         Self {
             servers: Vec::new(),
             trust_file: None,
+            certificate_file: None,
+            certificate_key_file: None,
             user: None,
             password_file: None,
             token_file: None,
@@ -124,10 +137,7 @@ impl Settings {
 impl FleetTable {
     fn config(&self, edge: &str) -> anyhow::Result<FleetConfig> {
         let servers = self.servers.iter().map(|text| parse_server(text)).collect::<Result<Vec<_>, _>>().context("servers")?;
-        let anchors = given(&self.trust_file).map(|path| read_anchors(&path, None)).transpose().context("trust_file")?;
-        if servers.iter().any(|server| server.is_tls) && anchors.is_none() {
-            bail!("trust_file is missing: the certificates (PEM) of the authorities that tls:// servers are believed by");
-        }
+        let tls = self.tls(servers.iter().any(|server| server.is_tls))?;
         let form = match self.form.as_str() {
             "payload" => FleetForm::Payload,
             "event" => FleetForm::Event,
@@ -138,11 +148,7 @@ impl FleetTable {
             bail!("edge is missing: this edge's name, which no other one has");
         }
         let config = FleetConfig {
-            place: NatsPlace {
-                servers,
-                tls: anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("trust_file")?,
-                credentials: self.credentials()?,
-            },
+            place: NatsPlace { servers, tls, credentials: self.credentials()? },
             from: self.from()?,
             prefix: self.prefix.clone(),
             edge: edge.to_owned(),
@@ -162,18 +168,19 @@ impl FleetTable {
         Ok(config)
     }
 
+    fn tls(&self, has_tls: bool) -> anyhow::Result<Option<Arc<NatsTls>>> {
+        let files = TlsFiles { trust: &self.trust_file, certificate: &self.certificate_file, key: &self.certificate_key_file };
+        files.read(NAMES, has_tls)
+    }
+
     fn credentials(&self) -> anyhow::Result<Credentials> {
-        let secret = |path: &Option<PathBuf>, key: &'static str| {
-            let read = given(path).map(|path| read_password(&path)).transpose().context(key)?;
-            anyhow::Ok(read.map(|secret| secret.to_string()))
-        };
         let (password, token) = (secret(&self.password_file, "password_file")?, secret(&self.token_file, "token_file")?);
-        let seed = secret(&self.key_file, "key_file")?;
-        match (self.user.clone().filter(|user| !user.is_empty()), password, token, seed) {
+        let key = key_credentials(&self.key_file, "key_file")?;
+        match (self.user.clone().filter(|user| !user.is_empty()), password, token, key) {
             (None, None, None, None) => Ok(Credentials::None),
             (Some(user), Some(password), None, None) => Ok(Credentials::User { user, password }),
             (None, None, Some(token), None) => Ok(Credentials::Token(token)),
-            (None, None, None, Some(seed)) => key_credentials(&seed).context("key_file"),
+            (None, None, None, Some(key)) => Ok(key),
             _ => bail!("user and password_file go together, token_file or key_file without them and each other"),
         }
     }
@@ -207,12 +214,6 @@ impl FleetTable {
         }
         Ok(lanes)
     }
-}
-
-/// Who has the key that this seed makes.
-pub(super) fn key_credentials(seed: &str) -> anyhow::Result<Credentials> {
-    let key = Nkey::of_seed(seed)?;
-    Ok(Credentials::Key { public_key: key.public_key(), signer: Signer::new(move |nonce| key.sign(nonce)) })
 }
 
 fn event_type(name: &str, key: &str) -> anyhow::Result<Box<str>> {

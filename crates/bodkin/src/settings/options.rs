@@ -91,6 +91,10 @@ settings! {
     node_events_trust_file: PathBuf = "BODKIN_NODE_EVENTS_TRUST_FILE",
     /// File with the seed of the key (an nkey) that NATS between nodes knows this one by, instead of a user in the URL; only its owner may read it. Empty: none
     node_events_key_file: PathBuf = "BODKIN_NODE_EVENTS_KEY_FILE",
+    /// Client certificate (PEM) that this node presents to NATS servers in TLS, followed by those that lead to its CA; a renewed file is used for the next connection. Empty: none
+    node_events_certificate_file: PathBuf = "BODKIN_NODE_EVENTS_CERTIFICATE_FILE",
+    /// File with the private key (PEM, not encrypted) of that certificate; only its owner may read it. Empty: none
+    node_events_certificate_key_file: PathBuf = "BODKIN_NODE_EVENTS_CERTIFICATE_KEY_FILE",
     /// Stream of JetStream that keeps events between nodes, so that a node or subscriber that was away gets what it has missed; empty: none, and events cross at most once
     node_events_stream: String = "BODKIN_NODE_EVENTS_STREAM",
     /// Servers that have that stream where it is not there and is made, 1 to 5; 0: somebody else makes it
@@ -312,6 +316,8 @@ impl Settings {
             node_events: Some(String::new()),
             node_events_trust_file: Some(PathBuf::new()),
             node_events_key_file: Some(PathBuf::new()),
+            node_events_certificate_file: Some(PathBuf::new()),
+            node_events_certificate_key_file: Some(PathBuf::new()),
             node_events_stream: Some(String::new()),
             node_events_replicas: Some(0),
             node_events_bytes_max: Some(EVENT_LOG.bytes_max),

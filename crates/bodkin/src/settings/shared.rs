@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use bodkin_host::{DatabasePlace, NatsPlace, NodeStreamLimits, NodeStreamTerms, fleet::Credentials};
-use bodkin_trust::{
-    file::{read_anchors, read_password},
-    tls::{ServerCheck, client},
+use bodkin_host::{DatabasePlace, NatsPlace, NodeStreamLimits, NodeStreamTerms, fleet::Credentials, nats::CertificateSettings};
+
+use super::{
+    Settings, given,
+    nats::{Names, TlsFiles, key_credentials},
 };
 
-use super::{Settings, fleet::key_credentials, given};
+/// Options that TLS to the servers of node events needs.
+const NAMES: Names = Names {
+    servers: "--node-events",
+    trust: "--node-events-trust-file",
+    certificate: CertificateSettings { certificate: "--node-events-certificate-file", key: "--node-events-certificate-key-file" },
+};
 
 impl Settings {
     /// Where the shared database of complete settings is; `None`: this node has one of its own.
@@ -48,17 +54,20 @@ impl Settings {
                 bail!("--node-events is for nodes that share a database: events of a cloud by itself have no other node to go to")
             }
             url => {
-                let anchors = given(&self.node_events_trust_file).map(|path| read_anchors(&path, None)).transpose();
-                let anchors = anchors.context("--node-events-trust-file")?;
-                let tls =
-                    anchors.map(|anchors| client(None, &anchors, ServerCheck::HostName)).transpose().context("--node-events-trust-file")?;
+                let files = TlsFiles {
+                    trust: &self.node_events_trust_file,
+                    certificate: &self.node_events_certificate_file,
+                    key: &self.node_events_certificate_key_file,
+                };
+                let tls = files.read(NAMES, url.starts_with("tls://"))?;
                 let place = NatsPlace::parse(url, tls).context("--node-events")?;
-                let Some(path) = given(&self.node_events_key_file) else { return Ok(Some(place)) };
-                if !matches!(place.credentials, Credentials::None) {
+                if given(&self.node_events_key_file).is_some() && !matches!(place.credentials, Credentials::None) {
                     bail!("--node-events-key-file goes without a user or token in --node-events");
                 }
-                let credentials = key_credentials(&read_password(&path).context("--node-events-key-file")?);
-                Ok(Some(NatsPlace { credentials: credentials.context("--node-events-key-file")?, ..place }))
+                match key_credentials(&self.node_events_key_file, "--node-events-key-file")? {
+                    Some(credentials) => Ok(Some(NatsPlace { credentials, ..place })),
+                    None => Ok(Some(place)),
+                }
             }
         }
     }
@@ -129,7 +138,7 @@ mod tests {
         for (settings, told) in [
             (with("node_events = 'nats://one'"), "share a database"),
             (shared("node_events = 'http://one'"), "nats://USER"),
-            (shared("node_events = 'tls://one'"), "authority's certificate"),
+            (shared("node_events = 'tls://one'"), "--node-events-trust-file is missing"),
             (shared("node_events = 'nats://a:b@one'\nnode_events_key_file = 'key'"), "without a user"),
             (shared("node_events = 'nats://one'\nnode_events_key_file = 'not/there'"), "--node-events-key-file"),
         ] {

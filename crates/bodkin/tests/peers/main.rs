@@ -28,6 +28,7 @@ mod jose;
 mod keytool;
 mod mariadb;
 mod maven;
+mod nats_certificates;
 mod nats_monitoring;
 mod network;
 mod node_events;

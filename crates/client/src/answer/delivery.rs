@@ -38,6 +38,9 @@ answer! {
         /// Metrics whose 0 is no trouble yet: the first connection is still being made.
         #[serde(default)]
         connecting: Vec<String>,
+        /// By the metric of a connection to NATS servers that is 0: the reason of the last failure.
+        #[serde(default)]
+        disconnected: BTreeMap<String, String>,
     }
 }
 

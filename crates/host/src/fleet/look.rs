@@ -1,6 +1,9 @@
 //! A look at a fleet's servers, for the operator: who is reached, what the stream is like, and what this edge may do there. Nothing is changed.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use bodkin_nats::{
     client::{Client, Event, Options, RequestId},
@@ -13,7 +16,7 @@ use bodkin_nats::{
 };
 
 use super::config::FleetConfig;
-use crate::nats::{Connection, NatsServer, inbox};
+use crate::nats::{Connection, NatsPlace, NatsServer, inbox};
 
 /// For the whole of it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,16 +28,23 @@ const NO_SEQUENCE: u64 = i64::MAX as u64;
 /// What a server has told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FleetLook {
-    /// Its name.
-    pub server: String,
-    /// Its version.
-    pub version: String,
+    /// Its name and version.
+    pub greeted: Greeted,
     /// The stream; or why it is not known.
     pub stream: Result<FleetStream, String>,
     /// Lanes that could not be published to or read, and why.
     pub refused: Vec<(String, String)>,
     /// How far this edge is in the stream that events come by, if any do; or why nothing can come.
     pub from: Option<Result<FleetConsumer, String>>,
+}
+
+/// A server that has accepted a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeted {
+    /// Its name.
+    pub server: String,
+    /// Its version.
+    pub version: String,
 }
 
 /// A consumer, as far as it matters here.
@@ -95,6 +105,49 @@ struct Looking {
 }
 
 impl Looking {
+    /// Connects to a server as `name`, and waits until it has accepted the connection. Subscribes below `subject`, if any.
+    ///
+    /// # Errors
+    /// Why the server is not reached, or refuses the connection or the subscription.
+    fn open(place: &NatsPlace, server: &NatsServer, name: String, subject: Option<Subject>) -> Result<(Self, Greeted), String> {
+        let poll = mio::Poll::new().map_err(|error| error.to_string())?;
+        let connection = Connection::open(server, place.tls.as_deref(), poll.registry()).map_err(|error| error.to_string())?;
+        let options = Options {
+            name,
+            credentials: place.credentials.clone(),
+            inbox: inbox(),
+            is_encrypted: server.is_tls,
+            greeting_wait_max: PATIENCE / 2,
+            silence_max: PATIENCE,
+        };
+        let client = Client::new(options, Duration::ZERO);
+        let client = match subject {
+            Some(subject) => client.listening_below(subject),
+            None => client,
+        };
+        let mut looking = Self { client, connection, poll, begun: Instant::now(), words: None };
+        let greeted = looking.until(|client, _| {
+            let info = client.info().filter(|_| client.is_open())?;
+            Some(Greeted { server: info.server.clone(), version: info.version.clone() })
+        })?;
+        Ok((looking, greeted))
+    }
+
+    /// Exchanges the bytes that are there.
+    fn exchange(&mut self, now: Duration, events: &mut Vec<Event>) -> io::Result<()> {
+        self.client.beat(now, events).map_err(io::Error::other)?;
+        self.client.take_out(self.connection.out());
+        self.connection.write()?;
+        while let Some(bytes) = self.connection.read()? {
+            self.client.receive(bytes, now, events).map_err(io::Error::other)?;
+            // A server that says something without end is looked at no longer than one that says nothing.
+            if self.begun.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Exchanges bytes until something is there.
     fn until<T>(&mut self, mut found: impl FnMut(&Client, &mut Vec<Event>) -> Option<T>) -> Result<T, String> {
         let mut events = Vec::new();
@@ -103,16 +156,7 @@ impl Looking {
             if now > PATIENCE {
                 return Err("no answer has come in time".to_owned());
             }
-            self.client.beat(now, &mut events).map_err(|fault| fault.to_string())?;
-            self.client.take_out(self.connection.out());
-            self.connection.write().map_err(|error| error.to_string())?;
-            while let Some(bytes) = self.connection.read().map_err(|error| error.to_string())? {
-                self.client.receive(bytes, now, &mut events).map_err(|fault| fault.to_string())?;
-                // A server that says something without end is looked at no longer than one that says nothing.
-                if self.begun.elapsed() > PATIENCE {
-                    break;
-                }
-            }
+            self.exchange(now, &mut events).map_err(|error| self.connection.explain(error).to_string())?;
             for event in &events {
                 if let Event::Refused(words) = event {
                     self.words = Some(words.clone());
@@ -149,6 +193,14 @@ fn answer_to(asked: RequestId, events: &mut Vec<Event>) -> Option<Result<Message
     })
 }
 
+/// Looks whether a server accepts this node and its subscription below `subject`; waits for some seconds at the most.
+///
+/// # Errors
+/// Why the server is not reached, or refuses the connection or the subscription.
+pub(crate) fn greet(place: &NatsPlace, server: &NatsServer, name: String, subject: Subject) -> Result<Greeted, String> {
+    Looking::open(place, server, name, Some(subject)).map(|(_, greeted)| greeted)
+}
+
 impl FleetConfig {
     /// Looks at one of the servers; waits for some seconds at the most.
     ///
@@ -160,21 +212,7 @@ impl FleetConfig {
 
     /// The same for who takes what `intake` says.
     pub(crate) fn look_for(&self, server: &NatsServer, intake: Option<&IntakeSetup>) -> Result<FleetLook, String> {
-        let poll = mio::Poll::new().map_err(|error| error.to_string())?;
-        let connection = Connection::open(server, self.place.tls.as_ref(), poll.registry()).map_err(|error| error.to_string())?;
-        let options = Options {
-            name: format!("bodkin doctor for {}", self.edge),
-            credentials: self.place.credentials.clone(),
-            inbox: inbox(),
-            is_encrypted: server.is_tls,
-            greeting_wait_max: PATIENCE / 2,
-            silence_max: PATIENCE,
-        };
-        let mut looking = Looking { client: Client::new(options, Duration::ZERO), connection, poll, begun: Instant::now(), words: None };
-        let (name, version) = looking.until(|client, _| {
-            let info = client.info().filter(|_| client.is_open())?;
-            Some((info.server.clone(), info.version.clone()))
-        })?;
+        let (mut looking, greeted) = Looking::open(&self.place, server, format!("bodkin doctor for {}", self.edge), None)?;
         let (subject, body) = self.api().stream_info(&self.stream).expect("it was checked");
         let told = looking.ask(&subject, &Headers::default(), &body);
         let stream = told.and_then(|message| stream_info(&message.payload).map_err(|error| error.to_string())).map(FleetStream::from);
@@ -185,7 +223,7 @@ impl FleetConfig {
             }
         }
         let from = intake.map(|setup| try_intake(&mut looking, setup));
-        Ok(FleetLook { server: name, version, stream, refused, from })
+        Ok(FleetLook { greeted, stream, refused, from })
     }
 
     /// Publishes what the stream has to refuse, and reads the lane's last message.

@@ -316,6 +316,11 @@ impl FleetState {
         *lock(&self.trouble) = Some(why);
     }
 
+    /// Returns why nothing is forwarded, or what a server has refused.
+    pub fn trouble(&self) -> Option<String> {
+        lock(&self.trouble).clone()
+    }
+
     /// Returns a sentence for each lane that is refused or stopped, with the server's words.
     pub fn lane_troubles(&self) -> Vec<String> {
         let words = lock(&self.trouble).clone();

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use bodkin_arrowhead::utc::UtcTime;
@@ -48,6 +51,9 @@ struct Overview {
     /// Metrics whose 0 is no trouble yet: the first connection is still being made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     connecting: Vec<&'static str>,
+    /// By the metric of a connection to NATS servers that is 0: the reason of the last failure.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    disconnected: BTreeMap<&'static str, String>,
 }
 
 /// Topics that the overview reports by name.
@@ -99,6 +105,17 @@ impl Monitor {
         fleet.chain(from_fleet).chain(nodes).filter(|(_, connecting)| connecting.is_recent()).map(|(metric, _)| metric).collect()
     }
 
+    /// Returns why connections to NATS servers are not open, by their metrics.
+    fn disconnected(&self) -> BTreeMap<&'static str, String> {
+        let of =
+            |metric, is_connected: &AtomicBool, trouble: Option<String>| Some((metric, trouble.filter(|_| !is_connected.load(Relaxed))?));
+        let fleet = self.forwarding().filter_map(|fleet| of("bodkin_fleet_connected", &fleet.is_connected, fleet.trouble()));
+        let from_fleet = self.way_back().filter_map(|back| of("bodkin_from_fleet_connected", &back.is_connected, back.trouble()));
+        let nodes = self.crossing.iter();
+        let nodes = nodes.filter_map(|crossing| of("bodkin_node_events_connected", &crossing.counts.is_connected, crossing.trouble()));
+        fleet.chain(from_fleet).chain(nodes).collect()
+    }
+
     pub(super) fn overview(&self) -> Answer {
         let (cloud, secure) = match self.api.own_cloud() {
             Ok(own) => own,
@@ -126,6 +143,7 @@ impl Monitor {
                 waiting_topics: waiting_topics(&topics),
                 pair_troubles: self.pair.as_ref().map(|pair| pair.leadership().troubles().texts()).unwrap_or_default(),
                 connecting: self.connecting(),
+                disconnected: self.disconnected(),
                 fleet_troubles: self.forwarding().flat_map(FleetState::lane_troubles).collect(),
             },
         )

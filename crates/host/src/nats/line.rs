@@ -148,14 +148,21 @@ impl Line {
         match exchanged {
             Ok(_) if speaker.leaves() => Err(self.ends(speaker, io::Error::other("the server is about to go"))),
             Ok(next) => Ok(next),
-            Err(error) => Err(self.ends(speaker, error)),
+            Err(error) => {
+                // With TLS 1.3 a refusal of the client certificate arrives after the handshake.
+                let error = match &self.connection {
+                    Some((_, connection)) => connection.explain(error),
+                    None => error,
+                };
+                Err(self.ends(speaker, error))
+            }
         }
     }
 
     fn dial(&mut self, speaker: &mut impl Speaker) -> Result<(), LineEnd> {
         let at = self.next;
         let server = &self.place.servers[at];
-        match Connection::open(server, self.place.tls.as_ref(), self.poll.registry()) {
+        match Connection::open(server, self.place.tls.as_deref(), self.poll.registry()) {
             Ok(connection) => {
                 let options = Options {
                     name: self.name.clone(),

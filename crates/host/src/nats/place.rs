@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use bodkin_nats::{protocol::Credentials, servers::SERVERS_MAX};
-use rustls::ClientConfig;
+
+use super::NatsTls;
 
 /// Where servers listen by default.
 const PORT: u16 = 4222;
@@ -72,18 +73,18 @@ pub fn parse_server(text: &str) -> Result<NatsServer, NoNats> {
 pub struct NatsPlace {
     /// Servers that are tried one after the other.
     pub servers: Vec<NatsServer>,
-    /// What those in TLS are believed by.
-    pub tls: Option<Arc<ClientConfig>>,
+    /// How servers in TLS are verified, and what this node presents to them.
+    pub tls: Option<Arc<NatsTls>>,
     /// Who we are.
     pub credentials: Credentials,
 }
 
 impl NatsPlace {
-    /// Reads a URL of several servers; `tls` is what those in TLS are believed by.
+    /// Reads a URL of several servers; `tls` is for servers in TLS.
     ///
     /// # Errors
     /// It is none, or asks for TLS without that.
-    pub fn parse(url: &str, tls: Option<Arc<ClientConfig>>) -> Result<Self, NoNats> {
+    pub fn parse(url: &str, tls: Option<Arc<NatsTls>>) -> Result<Self, NoNats> {
         let (scheme, rest) = url.split_once("://").ok_or(NoNats::Form)?;
         if !matches!(scheme, "nats" | "tls") {
             return Err(NoNats::Form);

@@ -1,7 +1,7 @@
 //! Carries a connection to NATS: what was accepted here goes out, and what other nodes send goes to the shard.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
@@ -19,8 +19,9 @@ use tokio::sync::oneshot;
 
 use super::{Crossing, FromNode, NodeEvent, Outgoing, account::Account};
 use crate::{
+    fleet::{Greeted, greet},
     inbox::{Inbox, Message},
-    nats::{Line, LineThread, NatsPlace, Speaker, Stop},
+    nats::{Line, LineThread, NatsPlace, NatsServer, Speaker, Stop},
     resume_token::{CloudTag, LogPlace, ResumeToken},
     trace::now_ns,
 };
@@ -29,6 +30,9 @@ use crate::{
 const PAUSE: Pause = Pause { least: Duration::from_millis(100), most: Duration::from_secs(2) };
 /// Bytes that are sent at a time, beyond which the next event waits.
 const SENT_BYTES: usize = 256 * 1024;
+
+/// Maximum number of different reasons of one outage in the log.
+const REASONS_MAX: usize = 32;
 
 /// Who has accepted the event: the name of its node's.
 const NODE: &str = "Bodkin-Node";
@@ -54,7 +58,7 @@ impl NodeEvents {
         log: Option<&EventLogReader>,
         inbox: Arc<Inbox>,
     ) -> io::Result<(Self, Crossing)> {
-        let subject = Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits");
+        let subject = subject(cloud);
         let line = Line::new(format!("bodkin node {node}"), place, PAUSE)?;
         let token = log.map(|log| {
             let mut token = ResumeToken::new(CloudTag::of(cloud), number_of(node), now_ns());
@@ -72,17 +76,30 @@ impl NodeEvents {
             account: Account::default(),
             heard: Vec::new(),
             is_leaving: false,
-            is_told: false,
+            reported: BTreeSet::new(),
         };
         let carrier = Carrier { line, exchange, inbox };
         let thread = LineThread::start("node-events", outgoing, |stop| carrier.run(&stop))?;
         Ok((Self(thread), crossing))
     }
 
+    /// Looks whether a server accepts this node and its subscription to the events of its cloud; waits for some seconds at the most.
+    ///
+    /// # Errors
+    /// Why the server is not reached, or refuses the connection or the subscription.
+    pub fn look(place: &NatsPlace, server: &NatsServer, (cloud, node): (&str, &str)) -> Result<Greeted, String> {
+        greet(place, server, format!("bodkin doctor for {node}"), subject(cloud))
+    }
+
     /// Ends the thread, which sends nothing more. Waits for it, so it is not for a thread that serves others.
     pub fn stop(self) {
         self.0.stop();
     }
+}
+
+/// The subject of a cloud's events, which are one token below it.
+fn subject(cloud: &str) -> Subject {
+    Subject::new(&format!("bodkin.{cloud}.events")).expect("a cloud's name in the database is hexadecimal digits")
 }
 
 struct Carrier {
@@ -103,7 +120,9 @@ impl Carrier {
                 let counts = &self.exchange.crossing.counts;
                 counts.is_connected.store(false, Relaxed);
                 counts.losses.fetch_add(1, Relaxed);
-                if !std::mem::replace(&mut self.exchange.is_told, true) {
+                let reason = end.to_string();
+                counts.set_trouble(Some(reason.clone()));
+                if self.exchange.is_new(reason) {
                     tracing::error!(server = %end.server, error = %end.error, "NATS is not reached: live subscribers at other nodes do not hear what is published here, and those here not what is published there");
                 }
                 Duration::ZERO
@@ -144,8 +163,8 @@ struct Exchange {
     /// Events for the shard.
     heard: Vec<FromNode>,
     is_leaving: bool,
-    /// That NATS is away was told.
-    is_told: bool,
+    /// Reasons of this outage that are in the log.
+    reported: BTreeSet<String>,
 }
 
 impl Speaker for Exchange {
@@ -192,13 +211,19 @@ impl Speaker for Exchange {
 }
 
 impl Exchange {
+    /// Returns true if the log does not have this reason of the outage yet.
+    fn is_new(&mut self, reason: String) -> bool {
+        self.reported.len() < REASONS_MAX && self.reported.insert(reason)
+    }
+
     fn take(&mut self, events: Vec<Event>) {
         for event in events {
             match event {
                 Event::Open => {
                     self.crossing.counts.is_connected.store(true, Relaxed);
                     self.crossing.counts.connecting.connected();
-                    self.is_told = false;
+                    self.crossing.counts.set_trouble(None);
+                    self.reported.clear();
                     let server = self.client.as_ref().and_then(Client::info).map(|info| info.server.as_str());
                     tracing::info!(server, subject = %self.subject, "events go to the other nodes, and theirs come, by NATS");
                 }

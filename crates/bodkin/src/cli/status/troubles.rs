@@ -39,6 +39,7 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         }),
         is_down("bodkin_node_events_connected").then(|| {
             "NATS is not reached, or its stream takes or gives nothing: live subscribers at other nodes do not hear what is published here, and those here not what is published there; look whether it runs, and is reached from here (GET /api/v1/nodes/events, bodkin doctor)".to_owned()
+                + &reason(overview, "bodkin_node_events_connected")
         }),
         (number(numbers, "bodkin_database_clock_difference_seconds") > CLOCK_DIFFERENCE_MAX_S).then(|| {
             let difference = number(numbers, "bodkin_database_clock_difference_seconds");
@@ -64,10 +65,12 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is_down("bodkin_fleet_connected").then(|| {
             let waiting = number(numbers, "bodkin_fleet_waiting_events");
             format!("events do not reach the fleet's stream, and {waiting} wait in the event log: GET /api/v1/fleet says why, and bodkin doctor looks")
+                + &reason(overview, "bodkin_fleet_connected")
         }),
         fleet_behind(numbers),
         is_down("bodkin_from_fleet_connected").then(|| {
             "events of the fleet do not come here, and wait in its stream: GET /api/v1/fleet says why, and bodkin doctor looks".to_owned()
+                + &reason(overview, "bodkin_from_fleet_connected")
         }),
         leads_alone.then(|| "the Backup is out, and nothing is protected: start it, or look why it cannot follow".to_owned()),
         is("bodkin_pair_unreached").then(|| unreached(numbers)),
@@ -97,6 +100,11 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
     ];
     let fleet = if overview.fleet_troubles.is_empty() { fleet_numbers(numbers) } else { overview.fleet_troubles.clone() };
     pair.into_iter().chain(fleet).chain(told.into_iter().flatten()).collect()
+}
+
+/// Returns the reason of the last failure of a connection to NATS servers, to follow a trouble; empty if the node reports none.
+fn reason(overview: &NodeOverview, metric: &str) -> String {
+    overview.disconnected.get(metric).map_or(String::new(), |reason| format!("; reason: {reason}"))
 }
 
 /// Returns true if the connection of a metric is being made for the first time: its 0 is no trouble yet.
@@ -383,6 +391,19 @@ mod tests {
             assert_eq!(troubles(&of(&[metric]), &platform), Vec::<String>::new(), "{metric}");
             assert!(notices(&of(&[metric]))[0].starts_with("connecting to "), "{metric}");
             assert!(troubles(&of(&[]), &platform).len() == 1 && notices(&of(&[])).is_empty(), "{metric}");
+        }
+    }
+
+    #[test]
+    fn unreached_nats_is_reported_with_its_reason() {
+        for metric in ["bodkin_node_events_connected", "bodkin_fleet_connected", "bodkin_from_fleet_connected"] {
+            let overview = NodeOverview {
+                numbers: BTreeMap::from([(metric.to_owned(), 0.0)]),
+                disconnected: BTreeMap::from([(metric.to_owned(), "tls://hub: refused".to_owned())]),
+                ..NodeOverview::default()
+            };
+            let told = troubles(&overview, &PlatformState::default());
+            assert!(told.len() == 1 && told[0].ends_with("; reason: tls://hub: refused"), "{told:?}");
         }
     }
 

@@ -104,6 +104,11 @@ impl BackState {
         *lock(&self.trouble) = Some(why);
     }
 
+    /// Returns why nothing comes, or what a server has refused.
+    pub fn trouble(&self) -> Option<String> {
+        lock(&self.trouble).clone()
+    }
+
     /// What a server has refused, while all else goes on.
     pub fn refuses(&self, why: String) {
         *lock(&self.trouble) = Some(why);
