@@ -38,6 +38,9 @@ pub struct OutageOptions {
     /// Give each node a disk of its own, which can be full: it needs root's rights, mkfs.ext4 and a loop device
     #[arg(long)]
     pub with_disks: bool,
+    /// Speak TLS to PostgreSQL and NATS, which accept clients with a certificate only
+    #[arg(long)]
+    pub tls: bool,
     /// Milliseconds between two events of a publisher
     #[arg(long, value_name = "MS", default_value = "50", value_parser = positive)]
     pub period_ms: f64,
@@ -71,6 +74,7 @@ impl OutageOptions {
     /// Returns the options that the plan comes from, as text: a state file is of one such text.
     pub fn plan_text(&self) -> String {
         let names: Vec<String> = self.drawn().iter().map(|fault| fault.name()).collect();
-        format!("outage --faults {} --fault {}", self.faults, names.join(","))
+        let tls = if self.tls { " --tls" } else { "" };
+        format!("outage --faults {} --fault {}{tls}", self.faults, names.join(","))
     }
 }

@@ -173,7 +173,7 @@ impl Checker {
 
     /// Reads what the edges have forwarded since the last call.
     fn read_stream(&mut self, stand: &Stand, broken: &mut Vec<Breach>) -> anyhow::Result<()> {
-        let mut bare = Bare::connect(stand.nats.address)?;
+        let mut bare = Bare::connect_as(stand.nats.address, stand.caller())?;
         for (edge, lane) in self.lanes.iter_mut().enumerate() {
             let line = NODES + edge;
             loop {
@@ -208,7 +208,7 @@ impl Checker {
             let missing = self.scene.ledger().missing_of(line, published[line]);
             for sequence in missing {
                 let Some(stored) = self.scene.stored().get(&(line, sequence)).copied() else { continue };
-                let mut bare = Bare::connect(stand.nats.address)?;
+                let mut bare = Bare::connect_as(stand.nats.address, stand.caller())?;
                 let subject = Subject::new(&format!("$JS.API.STREAM.MSG.GET.{COMMANDS_STREAM}"))?;
                 let answer = bare.ask(&subject, &Headers::default(), json!({"seq": stored}).to_string().as_bytes())?;
                 let found = last_message(&answer.payload)?;

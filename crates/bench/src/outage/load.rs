@@ -27,6 +27,7 @@ use crate::draws::Draws;
 use crate::http::Http;
 use crate::realtime::fleet::bare::Bare;
 use crate::request;
+use crate::wire::Caller;
 
 /// Listeners that move between the nodes.
 const LISTENERS: usize = 3;
@@ -79,6 +80,7 @@ pub struct Scene {
     registries: Vec<SocketAddr>,
     handlers: Vec<SocketAddr>,
     nats: Vec<SocketAddr>,
+    caller: Caller,
     names: Vec<String>,
     /// Where the stream has the commands that it acknowledged, by line and number.
     stored: Mutex<BTreeMap<(usize, u64), u64>>,
@@ -113,6 +115,7 @@ impl Scene {
             registries: addresses(REGISTRY_PORT),
             handlers: addresses(EVENT_HANDLER_PORT),
             nats: stand.nats.addresses(),
+            caller: stand.caller().clone(),
             names,
             stored: Mutex::default(),
         }
@@ -268,7 +271,7 @@ fn command(scene: &Scene, edge: usize) {
     while scene.runs() {
         thread::sleep(4 * scene.period);
         server = (server + 1) % scene.nats.len();
-        let Some(mut bare) = kept.take().or_else(|| Bare::connect(scene.nats[server]).ok()) else { continue };
+        let Some(mut bare) = kept.take().or_else(|| Bare::connect_as(scene.nats[server], &scene.caller).ok()) else { continue };
         let sequence = scene.ledger().publish(line);
         let data = format!("{line} {sequence}");
         let command = json!({"specversion": "1.0", "id": data, "source": "/outage", "type": COMMAND_TYPE, "data": data}).to_string();

@@ -14,6 +14,7 @@ mod postgres;
 mod stand;
 mod strike;
 mod table;
+mod tls;
 
 pub use fault::Fault;
 
@@ -45,7 +46,8 @@ pub fn run(options: &OutageOptions) -> anyhow::Result<Report> {
     let mut saved = Saved::open(options.state.as_deref(), options.seed, State::fresh_seed(), &options.plan_text())?;
     let count = options.faults as usize;
     eprintln!("seed {}: {count} faults, {} of them done", saved.seed, saved.results.len());
-    let server = "own nodes, edges, PostgreSQL and NATS, insecure, started by the bench".to_owned();
+    let servers = if options.tls { "in TLS with client certificates" } else { "without TLS" };
+    let server = format!("own nodes, edges, insecure, and PostgreSQL and NATS {servers}, started by the bench");
     let mut conditions = Conditions::begin("placed by the kernel".into(), server, "until every path flows".into(), options.faults);
     while saved.results.len() < count {
         round(options, &mut saved)?;

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, User, geteuid};
 use tempfile::TempDir;
 
+use super::tls::{Tls, copy_for};
 use crate::ports::held_port;
 
 /// Where Debian has a directory of programs for each version.
@@ -27,24 +28,31 @@ pub struct Postgres {
     programs: PathBuf,
     place: TempDir,
     port: u16,
+    /// Settings of the server besides those of every campaign.
+    settings: Vec<String>,
     child: Option<Child>,
 }
 
 impl Postgres {
-    /// Makes a server of the programs in this directory, and starts it.
+    /// Makes a server of the programs in this directory, and starts it. With `tls` it accepts clients with a certificate only.
     ///
     /// # Errors
     /// Returns an error if there are no programs, or the server does not start.
-    pub fn start(programs: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn start(programs: Option<&Path>, tls: Option<&Tls>) -> anyhow::Result<Self> {
         let programs = programs.map_or_else(newest, |programs| Ok(programs.to_owned()))?;
         let place = tempfile::Builder::new().prefix("bodkin-outage-pg-").tempdir()?;
         // The server's user has to reach its directory.
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755))?;
-        if geteuid().is_root() {
-            let user = User::from_name(USER)?.context("there is no user postgres, as whom root starts PostgreSQL")?;
+        let user = if geteuid().is_root() {
+            Some(User::from_name(USER)?.context("there is no user postgres, as whom root starts PostgreSQL")?)
+        } else {
+            None
+        };
+        if let Some(user) = &user {
             chown(place.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
         }
-        let mut server = Self { programs, place, port: held_port()?, child: None };
+        let settings = tls.map_or_else(|| Ok(Vec::new()), |tls| in_tls(tls, user.as_ref(), place.path()))?;
+        let mut server = Self { programs, place, port: held_port()?, settings, child: None };
         let mut initdb = server.command("initdb");
         initdb.args(["--no-sync", "--auth=trust", "--username=bodkin", "--encoding=UTF8", "-D"]);
         let made = initdb.arg(server.data()).output().context("cannot start initdb")?;
@@ -70,6 +78,9 @@ impl Postgres {
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", &format!("port={}", self.port)]);
         // Processes are killed, and no power is lost: what the kernel has is kept.
         command.args(["-c", "max_connections=60", "-c", "shared_buffers=16MB", "-c", "fsync=off"]);
+        for setting in &self.settings {
+            command.args(["-c", setting]);
+        }
         self.child = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().context("cannot start postgres")?);
         Ok(())
     }
@@ -117,8 +128,13 @@ impl Postgres {
 
     fn sql(&self, statement: &str) -> anyhow::Result<()> {
         let mut command = Command::new(self.programs.join("psql"));
-        command.env("PGCONNECT_TIMEOUT", "5").args(["-X", "-q", "-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "bodkin"]);
-        let output = command.args(["-d", "postgres", "-c", statement]).stdin(Stdio::null()).output().context("cannot start psql")?;
+        command.env("PGCONNECT_TIMEOUT", "5").args(["-X", "-q", "-U", "bodkin", "-p", &self.port.to_string(), "-h"]);
+        let output = command
+            .arg(self.place.path())
+            .args(["-d", "postgres", "-c", statement])
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot start psql")?;
         ensure!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr).trim());
         Ok(())
     }
@@ -147,6 +163,27 @@ impl Drop for Postgres {
         // It fails only if the server does not run.
         let _ = self.crash();
     }
+}
+
+/// Settings of a server in TLS, whose files are in `place`. Its socket there takes this machine's users without a certificate.
+fn in_tls(tls: &Tls, user: Option<&User>, place: &Path) -> anyhow::Result<Vec<String>> {
+    let write = |name: &str, text: &str| {
+        let path = place.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        anyhow::Ok(path)
+    };
+    let access = write("access", "local all all trust\nhostssl all all 127.0.0.1/32 cert map=members\n")?;
+    let users = write("users", "members /^.*$ bodkin\n")?;
+    let [certificate, key] = tls.server_files();
+    let files = [
+        ("ssl_cert_file", copy_for(user, &certificate, place)?),
+        ("ssl_key_file", copy_for(user, &key, place)?),
+        ("ssl_ca_file", copy_for(user, &tls.trust_file(), place)?),
+        ("hba_file", access),
+        ("ident_file", users),
+    ];
+    let files = files.into_iter().map(|(name, path)| format!("{name}={}", path.display()));
+    Ok(files.chain(["ssl=on".to_owned()]).collect())
 }
 
 fn newest() -> anyhow::Result<PathBuf> {

@@ -12,6 +12,7 @@ use super::fault::Kind;
 use super::member::{AUTHORIZATION_PORT, EVENT_HANDLER_PORT, Member, REGISTRY_PORT};
 use super::plan::{EDGES, NODES};
 use super::postgres::Postgres;
+use super::tls::Tls;
 use crate::cloud::Directory;
 use crate::link::Link;
 use crate::options::OutageOptions;
@@ -19,6 +20,7 @@ use crate::ports::held_port;
 use crate::realtime::fleet::bare::Bare;
 use crate::realtime::peer::PeerServer;
 use crate::request;
+use crate::wire::Caller;
 
 /// Stream of the edges' events.
 pub const FLEET_STREAM: &str = "FLEET";
@@ -54,6 +56,7 @@ pub struct Stand {
     pub nats: PeerServer,
     /// Port of the push subscriber.
     pub push_port: u16,
+    tls: Option<Tls>,
     program: PathBuf,
     directory: Directory,
 }
@@ -64,15 +67,17 @@ impl Stand {
     /// # Errors
     /// Returns an error if a program is missing, or something does not become ready.
     pub fn start(options: &OutageOptions) -> anyhow::Result<Self> {
-        let postgres = Postgres::start(options.postgres.as_deref())?;
-        let nats = PeerServer::nats_synced(options.nats_servers.into())?;
+        let tls = options.tls.then(Tls::new).transpose()?;
+        let postgres = Postgres::start(options.postgres.as_deref(), tls.as_ref())?;
+        let nats = PeerServer::nats_synced(options.nats_servers.into(), &tls.as_ref().map_or_else(String::new, Tls::of_nats))?;
         let directory = Directory::new(options.data.as_deref())?;
-        let mut stand = Self { members: Vec::new(), postgres, nats, push_port: held_port()?, program: options.program()?, directory };
+        let (push_port, program) = (held_port()?, options.program()?);
+        let mut stand = Self { members: Vec::new(), postgres, nats, push_port, tls, program, directory };
         for index in 0..NODES + EDGES {
             let member = stand.member(index, options)?;
             stand.members.push(member);
         }
-        let mut bare = Bare::connect(stand.nats.address)?;
+        let mut bare = Bare::connect_as(stand.nats.address, stand.caller())?;
         bare.create(FLEET_STREAM, "fleet.*.*", options.nats_servers)?;
         bare.create(COMMANDS_STREAM, "commands.*.*", options.nats_servers)?;
         stand.members.iter_mut().try_for_each(Member::start)?;
@@ -96,19 +101,27 @@ impl Stand {
         member.nats = self.nats.addresses().into_iter().map(Link::to).collect::<anyhow::Result<_>>()?;
         let servers: Vec<SocketAddr> = member.nats.iter().map(|link| link.address).collect();
         let replicas = options.nats_servers;
+        let scheme = if self.tls.is_some() { "tls" } else { "nats" };
         if kind == Kind::Edge {
-            let servers: Vec<String> = servers.iter().map(|server| format!("nats://{server}")).collect();
+            let servers: Vec<String> = servers.iter().map(|server| format!("{scheme}://{server}")).collect();
+            let certificates = self.tls.as_ref().map_or_else(String::new, |tls| nats_certificates(tls, ""));
             member.configure(format!(
-                "[fleet]\nservers = {servers:?}\nedge = \"{name}\"\nstream = \"{FLEET_STREAM}\"\ncreate_replicas = {replicas}\n\
+                "[fleet]\nservers = {servers:?}\n{certificates}edge = \"{name}\"\nstream = \"{FLEET_STREAM}\"\ncreate_replicas = {replicas}\n\
                  lanes = {{ {LANE} = [\"{EVENT_TYPE}\"] }}\nfrom_fleet = [\"{COMMAND_TYPE}\"]\n"
             ));
             return Ok(member);
         }
         let database = Link::to((std::net::Ipv4Addr::LOCALHOST, self.postgres.port()).into())?;
         let servers: Vec<String> = servers.iter().map(ToString::to_string).collect();
+        let (query, certificates) = self.tls.as_ref().map_or_else(Default::default, |tls| {
+            let [certificate, key] = tls.client_files();
+            let [trusted, certificate, key] = [tls.trust_file(), certificate, key].map(|path| path.display().to_string());
+            let query = format!("?sslmode=verify-full&sslrootcert={trusted}&sslcert={certificate}&sslkey={key}").replace('/', "%2F");
+            (query, nats_certificates(tls, "node_events_"))
+        });
         member.configure(format!(
-            "database = \"postgres://bodkin@{}/cloud\"\nnode_events = \"nats://{}\"\nnode_events_stream = \"NODES\"\n\
-             node_events_replicas = {replicas}\nevent_log_bytes_max = {EVENT_LOG_BYTES}\n",
+            "database = \"postgres://bodkin@{}/cloud{query}\"\nnode_events = \"{scheme}://{}\"\n{certificates}\
+             node_events_stream = \"NODES\"\nnode_events_replicas = {replicas}\nevent_log_bytes_max = {EVENT_LOG_BYTES}\n",
             database.address,
             servers.join(",")
         ));
@@ -183,10 +196,22 @@ impl Stand {
         Ok(())
     }
 
+    /// Returns as whom the campaign's own clients speak to NATS.
+    pub fn caller(&self) -> &Caller {
+        self.tls.as_ref().map_or(&Caller::Nobody, Tls::caller)
+    }
+
     /// Returns the directory of logs and data.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
+}
+
+/// Returns the lines of a configuration that name the certificates for NATS, by keys that begin with `prefix`.
+fn nats_certificates(tls: &Tls, prefix: &str) -> String {
+    let [certificate, key] = tls.client_files();
+    let files = [("trust_file", tls.trust_file()), ("certificate_file", certificate), ("certificate_key_file", key)];
+    files.map(|(name, path)| format!("{prefix}{name} = {path:?}\n")).concat()
 }
 
 /// Returns a service of the publisher.

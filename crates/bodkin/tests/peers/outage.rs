@@ -30,7 +30,22 @@ fn drawn_outages_break_no_promise() {
     let logs = tempfile::tempdir().expect("a temporary directory").keep();
     let mut command = Command::new(BINARY);
     command
-        .args(["--output", "json", "bench", "outage", "--faults", FAULTS, "--fault", KINDS, "--seed", SEED, "--seconds", "0.5", "--logs"])
+        .args([
+            "--output",
+            "json",
+            "bench",
+            "outage",
+            "--faults",
+            FAULTS,
+            "--fault",
+            KINDS,
+            "--seed",
+            SEED,
+            "--seconds",
+            "0.5",
+            "--tls",
+            "--logs",
+        ])
         .arg(&logs);
     let output = command.output().expect("the binary starts");
     // Shown if the test fails: the seed repeats the faults.

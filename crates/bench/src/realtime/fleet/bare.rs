@@ -13,10 +13,11 @@ use bodkin_nats::{
     client::{Client, Event, Options},
     jetstream::{Api, MESSAGE_ID, StreamConfig, publish_ack, stream_info},
     lane::{Batch, Put, Record},
-    protocol::{Credentials, Headers, Message, Subject},
+    protocol::{Credentials, Headers, INFO_BYTES_MAX, Message, Subject},
 };
 
 use crate::statistics::Latencies;
+use crate::wire::{Caller, Wire};
 
 /// For an answer: a stream on several servers has to find its leader first.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -53,7 +54,7 @@ impl BareLoad<'_> {
 /// A connection with one request under way.
 pub struct Bare {
     client: Client,
-    socket: TcpStream,
+    wire: Wire<TcpStream>,
     begun: Instant,
 }
 
@@ -63,18 +64,30 @@ impl Bare {
     /// # Errors
     /// Nobody is there, or it is no NATS server.
     pub fn connect(address: SocketAddr) -> anyhow::Result<Self> {
+        Self::connect_as(address, &Caller::Nobody)
+    }
+
+    /// As [`Self::connect`]; a certified caller begins TLS after the server's INFO.
+    ///
+    /// # Errors
+    /// Returns an error if no NATS server is there, or it refuses the certificate.
+    pub fn connect_as(address: SocketAddr, caller: &Caller) -> anyhow::Result<Self> {
         let socket = TcpStream::connect(address).context("no nats-server is there")?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(ANSWER_MAX))?;
+        let is_encrypted = matches!(caller, Caller::Certified(_));
+        let greeting = if is_encrypted { first_line(&socket)? } else { Vec::new() };
         let options = Options {
             name: "bare".to_owned(),
             credentials: Credentials::None,
             inbox: own_inbox(),
-            is_encrypted: false,
+            is_encrypted,
             greeting_wait_max: ANSWER_MAX,
             silence_max: ANSWER_MAX,
         };
-        let mut bare = Self { client: Client::new(options, Duration::ZERO), socket, begun: Instant::now() };
+        let wire = Wire::new(socket, caller, address.ip());
+        let mut bare = Self { client: Client::new(options, Duration::ZERO), wire, begun: Instant::now() };
+        bare.client.receive(&greeting, Duration::ZERO, &mut Vec::new())?;
         while !bare.client.is_open() {
             bare.exchange()?;
         }
@@ -85,15 +98,15 @@ impl Bare {
     fn exchange(&mut self) -> anyhow::Result<Vec<Event>> {
         let (mut out, mut bytes, mut events) = (Vec::new(), [0; 65_536], Vec::new());
         self.client.take_out(&mut out);
-        self.socket.write_all(&out)?;
-        let length = self.socket.read(&mut bytes)?;
+        self.wire.write_all(&out)?;
+        let length = self.wire.read(&mut bytes)?;
         if length == 0 {
             bail!("nats-server has ended the connection");
         }
         self.client.receive(&bytes[..length], self.begun.elapsed(), &mut events)?;
         out.clear();
         self.client.take_out(&mut out);
-        self.socket.write_all(&out)?;
+        self.wire.write_all(&out)?;
         Ok(events)
     }
 
@@ -185,6 +198,18 @@ fn own_inbox() -> Subject {
     static CLIENTS: AtomicU64 = AtomicU64::new(0);
     let text = format!("_INBOX.bare-{}-{}", process::id(), CLIENTS.fetch_add(1, Relaxed));
     Subject::new(&text).expect("numbers are part of a token")
+}
+
+/// The server's INFO, byte by byte: what follows it belongs to the TLS handshake.
+fn first_line(mut socket: &TcpStream) -> anyhow::Result<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.last() != Some(&b'\n') {
+        if line.len() == INFO_BYTES_MAX || socket.read(&mut byte)? == 0 {
+            bail!("the server does not begin with INFO");
+        }
+        line.push(byte[0]);
+    }
+    Ok(line)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub fn run(options: &FleetOptions) -> anyhow::Result<Report> {
         "none".into(),
         options.repeat,
     );
-    let servers = PeerServer::nats_synced(usize::from(REPLICAS))?;
+    let servers = PeerServer::nats_synced(usize::from(REPLICAS), "")?;
     let outcomes = Case::ALL.map(|(_, label)| Outcome::new(label.to_owned()));
     let mut bench = Bench { options, servers, outcomes };
     let mut direct = Bare::connect(bench.servers.address)?;

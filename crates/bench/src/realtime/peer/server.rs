@@ -56,18 +56,18 @@ impl PeerServer {
     /// # Errors
     /// There is no `nats-server`, or it does not start.
     pub fn nats(jet_stream_nodes: Option<usize>) -> anyhow::Result<Self> {
-        Self::nats_with(jet_stream_nodes, "")
+        Self::nats_with(jet_stream_nodes, "", "")
     }
 
-    /// NATS as so many nodes with JetStream, which sync before they acknowledge.
+    /// NATS as so many nodes with JetStream, which sync before they acknowledge. `more` is added to the configuration of each.
     ///
     /// # Errors
     /// As [`Self::nats`].
-    pub fn nats_synced(nodes: usize) -> anyhow::Result<Self> {
-        Self::nats_with(Some(nodes), ", sync_interval: always")
+    pub fn nats_synced(nodes: usize, more: &str) -> anyhow::Result<Self> {
+        Self::nats_with(Some(nodes), ", sync_interval: always", more)
     }
 
-    fn nats_with(jet_stream_nodes: Option<usize>, keys: &str) -> anyhow::Result<Self> {
+    fn nats_with(jet_stream_nodes: Option<usize>, keys: &str, more: &str) -> anyhow::Result<Self> {
         let program = nats_program()?;
         let nodes = jet_stream_nodes.unwrap_or(1);
         let directory = Directory::new(None)?;
@@ -78,7 +78,7 @@ impl PeerServer {
         let mut started = Vec::new();
         for node in 0..nodes {
             let mut config =
-                format!("server_name: n{node}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n", clients[node], monitors[node]);
+                format!("server_name: n{node}\nlisten: \"127.0.0.1:{}\"\nhttp: \"127.0.0.1:{}\"\n{more}", clients[node], monitors[node]);
             if jet_stream_nodes.is_some() {
                 let store = directory.data().join(node.to_string());
                 config += &format!("jetstream {{ store_dir: \"{}\"{keys} }}\n", store.display());
