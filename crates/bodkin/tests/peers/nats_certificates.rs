@@ -22,6 +22,7 @@ use crate::postgres::server::Server as Database;
 use crate::support::cloud::{BINARY, Cloud, Launch, System};
 use crate::support::conditions::assert_shown;
 use crate::support::patience::{PATIENCE, eventually, eventually_some};
+use crate::support::ports::held_port;
 use crate::support::secure::{DAY, authority, issue, other_authority};
 use crate::support::skip;
 
@@ -38,21 +39,25 @@ struct Ground {
     place: TempDir,
 }
 
+/// What configures a server that requires client certificates; its files go to a directory.
+fn requiring_certificates(place: &Path) -> String {
+    let put = |name: &str, text: &str| {
+        let path = place.join(name);
+        write_private(&path, text.as_bytes()).expect("written");
+        path
+    };
+    let own = issue(&authority(), "nats.example", &["127.0.0.1"], tls::now(), DAY);
+    let (certificate, key) = (put("server.pem", &own.chain_to_pem()), put("server.key", &own.key().to_pem()));
+    let ca = put("ca.pem", &authority().certificate().to_pem());
+    format!(
+        "tls {{ cert_file: {certificate:?}, key_file: {key:?}, ca_file: {ca:?}, verify_and_map: true }}\nauthorization {{ users: [ {{ user: \"CN={NAME}\" }}, {{ user: \"CN=admin\" }} ] }}"
+    )
+}
+
 impl Ground {
     fn start(program: &Path) -> Self {
         let place = TempDir::new().expect("a temporary directory");
-        let put = |name: &str, text: &str| {
-            let path = place.path().join(name);
-            write_private(&path, text.as_bytes()).expect("written");
-            path
-        };
-        let own = issue(&authority(), "nats.example", &["127.0.0.1"], tls::now(), DAY);
-        let files = [("server.pem", own.chain_to_pem()), ("server.key", own.key().to_pem().to_string())];
-        let [certificate, key] = files.map(|(name, text)| put(name, &text));
-        let ca = put("ca.pem", &authority().certificate().to_pem());
-        let users = format!("authorization {{ users: [ {{ user: \"CN={NAME}\" }}, {{ user: \"CN=admin\" }} ] }}");
-        let tls = format!("tls {{ cert_file: {certificate:?}, key_file: {key:?}, ca_file: {ca:?}, verify_and_map: true }}");
-        let (server, port) = from_fleet::Server::start(program, place.path(), &format!("{tls}\n{users}"));
+        let (server, port) = from_fleet::Server::start(program, place.path(), &requiring_certificates(place.path()));
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         eventually_some(|| TcpStream::connect(address).ok()).expect("nats-server listens");
         let ground = Self { _server: server, address, link: Link::to(address).expect("a port is free"), place };
@@ -113,16 +118,7 @@ impl Ground {
 
     /// A configuration that forwards `heat`, and receives `setpoint`.
     fn fleet_configuration(&self) -> PathBuf {
-        let file = |name: &str| self.path(name);
-        let text = format!(
-            "[fleet]\nservers = [\"tls://{}\"]\nedge = \"{NAME}\"\ntrust_file = {:?}\ncertificate_file = {:?}\ncertificate_key_file = {:?}\ncreate_replicas = 1\nanswer_wait_ms = 2000\nfrom_fleet = [\"setpoint\"]\nlanes = {{ events = [\"heat\"] }}\n",
-            self.link.address,
-            file("ca.pem"),
-            file("client.pem"),
-            file("client.key")
-        );
-        self.put("bodkin.toml", &text);
-        file("bodkin.toml")
+        configure(self.place.path(), &[self.link.address], "create_replicas = 1\nfrom_fleet = [\"setpoint\"]")
     }
 
     /// Variables of a node whose events go by the server.
@@ -152,6 +148,19 @@ impl Ground {
         let problems = found["findings"].as_array().expect("a list").iter().filter(|finding| finding["verdict"] == "problem");
         problems.map(|finding| format!("{}\n", finding["found"].as_str().expect("text"))).collect()
     }
+}
+
+/// Writes a configuration that forwards `heat` to these servers, with the client's files of `place`.
+fn configure(place: &Path, servers: &[SocketAddr], more: &str) -> PathBuf {
+    let servers: Vec<String> = servers.iter().map(|address| format!("\"tls://{address}\"")).collect();
+    let [trust, certificate, key] = ["ca.pem", "client.pem", "client.key"].map(|name| place.join(name));
+    let text = format!(
+        "[fleet]\nservers = [{}]\nedge = \"{NAME}\"\ntrust_file = {trust:?}\ncertificate_file = {certificate:?}\ncertificate_key_file = {key:?}\nanswer_wait_ms = 2000\n{more}\nlanes = {{ events = [\"heat\"] }}\n",
+        servers.join(", ")
+    );
+    let config = place.join("bodkin.toml");
+    fs::write(&config, text).expect("written");
+    config
 }
 
 fn valid() -> Identity {
@@ -329,4 +338,37 @@ fn replaced_certificate_is_used_by_the_next_connection() {
     assert!(eventually(|| fleet(&cloud)["trouble"].to_string().contains("CN=stranger")), "{}", fleet(&cloud));
     ground.put_identity(&valid());
     assert!(eventually(is_connected), "{}\n{}", fleet(&cloud), cloud.stderr());
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn fleet_continues_with_certificate_when_its_server_is_killed() {
+    let Some(program) = program("fleet_continues_with_certificate_when_its_server_is_killed") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let routes = [held_port(), held_port(), held_port()];
+    let urls = routes.map(|port| format!("\"nats://127.0.0.1:{port}\"")).join(", ");
+    let mut servers: Vec<_> = (0..routes.len())
+        .map(|at| {
+            let own = place.path().join(format!("n{at}"));
+            fs::create_dir(&own).expect("a directory");
+            let cluster = format!("cluster {{ name: fleet, listen: \"127.0.0.1:{}\", routes: [{urls}] }}", routes[at]);
+            let more = format!("server_name: n{at}\n{cluster}\n{}", requiring_certificates(&own));
+            Some(from_fleet::Server::start(&program, &own, &more))
+        })
+        .collect();
+    let addresses: Vec<_> = servers.iter().flatten().map(|(_, port)| SocketAddr::from(([127, 0, 0, 1], *port))).collect();
+    requiring_certificates(place.path());
+    for (name, text) in [("client.pem", valid().chain_to_pem()), ("client.key", valid().key().to_pem().to_string())] {
+        write_private(&place.path().join(name), text.as_bytes()).expect("written");
+    }
+    let cloud = from_fleet::up(place.path(), &configure(place.path(), &addresses, "create_replicas = 3"));
+    cloud.register_publisher("sensor", 7001);
+    let is_stored = |events: u32| eventually(|| fleet(&cloud)["lanes"][0]["stored"] == events);
+    publish(&cloud, 'a', 1..=5);
+    assert!(is_stored(5), "{}\n{}", fleet(&cloud), cloud.stderr());
+    let server = fleet(&cloud)["server"].as_str().and_then(|name| name.strip_prefix('n')?.parse::<usize>().ok()).expect("a server's name");
+    servers[server] = None;
+    publish(&cloud, 'a', 6..=10);
+    assert!(is_stored(10), "{}\n{}", fleet(&cloud), cloud.stderr());
+    assert_ne!(fleet(&cloud)["server"], format!("n{server}"), "{}", fleet(&cloud));
 }
