@@ -206,7 +206,11 @@ fn refusal(alert: AlertDescription, certificate: &Certificate) -> String {
         AlertDescription::CertificateExpired => {
             "it is valid by this machine's clock, and not by the server's; correct the clocks, or renew the certificate".to_owned()
         }
-        AlertDescription::UnknownCA | AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => format!(
+        // DecryptError: the server has a CA certificate of the same name with another key.
+        AlertDescription::UnknownCA
+        | AlertDescription::BadCertificate
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::DecryptError => format!(
             "its issuer {} is not in the server's ca_file, or it is not made out for clients; use a certificate that the server's CA has issued, or add the issuer to ca_file",
             certificate.issuer().unwrap_or("without a name")
         ),

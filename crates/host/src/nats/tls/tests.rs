@@ -1,10 +1,18 @@
-use std::{fs, os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
+use std::{fs, io::Write, net::TcpListener, os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
 
 use bodkin_arrowhead::common_name::CloudCommonName;
-use bodkin_trust::{Authority, Profile, file::write_private};
+use bodkin_trust::{
+    Authority, Profile,
+    file::write_private,
+    tls::{ClientCertificate, PeerCheck, server},
+};
+use rustls::ServerConnection;
 use tempfile::TempDir;
 
-use super::*;
+use super::{
+    super::{Connection, NatsServer},
+    *,
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SETTINGS: CertificateSettings = CertificateSettings { certificate: "certificate_file", key: "certificate_key_file" };
@@ -133,4 +141,34 @@ fn refusal_is_explained_with_reason_and_remedy() {
         let told = error.to_string();
         assert_eq!(presented.explain(error).to_string(), told, "the certificate is not the reason");
     }
+}
+
+/// A server of TLS 1.3 refuses the certificate after the handshake, and closes. Only writes follow.
+#[test]
+fn refusal_is_found_by_a_write_that_fails() {
+    let profile =
+        Profile { name: "hub".to_owned(), alternative_names: vec!["127.0.0.1".to_owned()], now: now().minus(DAY / 2), lifetime: DAY };
+    let identity = AUTHORITY.issue(&profile).expect("a certificate");
+    let other = Authority::root(now().minus(DAY / 2), DAY).expect("a CA");
+    let config = server(&identity, &[other.certificate().clone()], ClientCertificate::Required, PeerCheck::default()).expect("a server");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a connection");
+        socket.write_all(b"INFO {}\r\n").expect("it is read");
+        let mut session = ServerConnection::new(config).expect("a session");
+        while session.complete_io(&mut socket).is_ok() {}
+    });
+    let place = Place::with(&IDENTITY);
+    let (tls, poll) = (place.tls().expect("files"), mio::Poll::new().expect("a poll"));
+    let hub = NatsServer { host: "127.0.0.1".to_owned(), port, is_tls: true };
+    let mut connection = Connection::open(&hub, Some(&tls), poll.registry()).expect("the handshake ends");
+    serving.join().expect("the server ends");
+    let error = loop {
+        connection.out().extend_from_slice(&[b'x'; 4096]);
+        if let Err(error) = connection.write() {
+            break connection.explain(error).to_string();
+        }
+    };
+    assert!(error.contains("its issuer one.test.arrowhead.eu is not in the server's ca_file"), "{error}");
 }
