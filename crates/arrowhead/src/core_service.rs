@@ -35,7 +35,7 @@ impl CoreSystem {
     }
 
     /// The standard port.
-    pub fn default_port(self) -> u16 {
+    pub const fn default_port(self) -> u16 {
         match self {
             Self::ServiceRegistry => 8443,
             Self::Authorization => 8445,

@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, path::Path, time::Duration};
 
+use anyhow::Context;
 use bodkin_arrowhead::core_service::CoreSystem;
 use bodkin_client::{CoreSystems, Limits, Monitor};
 use bodkin_host::Port;
@@ -12,6 +13,8 @@ use crate::settings::{host_of_this_machine, port_offset_of_this_machine};
 
 /// How long a command waits for what a cloud has to ask others for: the cloud gives up first, each step behind its `neighbor_timeout_ms`, and says why.
 const OTHER_CLOUDS_MAX: Duration = Duration::from_secs(600);
+/// The Service Registry's port without an offset.
+const REGISTRY_PORT: u16 = CoreSystem::ServiceRegistry.default_port();
 
 /// Options that say where the Service Registry is; the other core systems are found through it.
 #[derive(Args, Clone, Debug)]
@@ -19,10 +22,10 @@ pub struct RegistryOptions {
     /// The cloud's Service Registry, of a reliable pair both nodes' (HOST:PORT,HOST:PORT) [default: port 8443, plus the port offset, where /etc/bodkin/bodkin.toml has the cloud listen, or else at 127.0.0.1]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_SERVICE_REGISTRY", value_name = "HOST:PORT", value_parser = parse_addresses)]
     service_registry: Option<String>,
-    /// The port offset that the cloud on this machine was started with [default: what /etc/bodkin/bodkin.toml says, or else 0; 0 with --service-registry]
+    /// The port offset that the cloud on this machine was started with; a cloud that --service-registry names has that of its Service Registry's port [default: what /etc/bodkin/bodkin.toml says, or else 0]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_PORT_OFFSET", value_name = "N")]
     port_offset: Option<u16>,
-    /// Bodkin's own port [default: on the Service Registry's host, the Service Registry's port minus 3; with --port-offset 8440 plus the offset]
+    /// Bodkin's own port [default: on the Service Registry's host, the Service Registry's port minus 3]
     #[arg(long, global = true, help_heading = "Which cloud", env = "BODKIN_MONITOR", value_name = "HOST:PORT", value_parser = parse_addresses)]
     monitor: Option<String>,
     #[command(flatten)]
@@ -50,7 +53,7 @@ impl RegistryOptions {
     }
 
     fn monitor_within(&self, limits: Limits) -> anyhow::Result<Monitor> {
-        let address = self.monitor_address();
+        let address = self.monitor_address()?;
         Ok(match self.credentials.security()? {
             Some(security) => Monitor::secure(address, limits, &security),
             None => Monitor::new(address, limits),
@@ -67,37 +70,47 @@ impl RegistryOptions {
         })
     }
 
-    /// What is added to every standard port. The operator's file tells it of this machine's cloud, not of one that is named.
-    pub fn port_offset(&self) -> u16 {
-        let said = || if self.service_registry.is_some() { 0 } else { port_offset_of_this_machine() };
-        self.port_offset.unwrap_or_else(said)
+    fn monitor_address(&self) -> anyhow::Result<String> {
+        match &self.monitor {
+            Some(monitor) => Ok(monitor.clone()),
+            None => Ok(self.addresses(Port::Monitor.default_port()).context("name Bodkin's own port by --monitor HOST:PORT")?.join(",")),
+        }
     }
 
-    fn monitor_address(&self) -> String {
-        self.monitor.clone().unwrap_or_else(|| {
-            let registries = self.service_registry();
-            let mut monitors: Vec<String> = registries.split(',').map(|registry| self.monitor_of(registry)).collect();
-            monitors.dedup();
-            monitors.join(",")
-        })
+    /// Returns where the cloud has the port whose standard number is `standard_port`: one address for each Service Registry,
+    /// with its port offset, or that of this machine's cloud. Both nodes of a pair may run on one machine.
+    ///
+    /// # Errors
+    /// Returns an error if a Service Registry's port is no standard port plus an offset: another cloud may be at any port that
+    /// is derived from it.
+    pub fn addresses(&self, standard_port: u16) -> anyhow::Result<Vec<String>> {
+        match &self.service_registry {
+            Some(registries) => registries.split(',').map(|registry| beside(registry, standard_port)).collect(),
+            None => Ok(vec![on_this_machine(standard_port, self.port_offset())]),
+        }
     }
 
-    /// Returns the address of Bodkin's own port at the node of a Service Registry. Both nodes of a pair may run on one machine, with different port offsets.
-    fn monitor_of(&self, registry: &str) -> String {
-        let (host, port) = registry.rsplit_once(':').unwrap_or((registry, ""));
-        let registry_port = u32::from(CoreSystem::ServiceRegistry.default_port());
-        let of_registry = || port.parse::<u32>().ok()?.checked_sub(registry_port);
-        let offset = self.port_offset.map(u32::from).or_else(of_registry).unwrap_or(0);
-        format!("{host}:{}", u32::from(Port::Monitor.default_port()) + offset)
+    fn port_offset(&self) -> u16 {
+        self.port_offset.unwrap_or_else(port_offset_of_this_machine)
     }
 
     fn service_registry(&self) -> String {
-        self.service_registry.clone().unwrap_or_else(|| on_this_machine(CoreSystem::ServiceRegistry.default_port(), self.port_offset()))
+        self.service_registry.clone().unwrap_or_else(|| on_this_machine(REGISTRY_PORT, self.port_offset()))
     }
 }
 
+/// Returns the address of a port on a Service Registry's host, with the Service Registry's port offset.
+fn beside(registry: &str, standard_port: u16) -> anyhow::Result<String> {
+    let (host, port) = registry.rsplit_once(':').unwrap_or((registry, ""));
+    let offset = port.parse::<u16>().ok().and_then(|port| port.checked_sub(REGISTRY_PORT));
+    let port = offset.and_then(|offset| standard_port.checked_add(offset)).with_context(|| {
+        format!("the cloud's port {standard_port} does not follow from --service-registry {registry}: {REGISTRY_PORT} plus a port offset is expected there")
+    })?;
+    Ok(format!("{host}:{port}"))
+}
+
 /// Host and port of the cloud of this machine.
-pub fn on_this_machine(port: u16, port_offset: u16) -> String {
+fn on_this_machine(port: u16, port_offset: u16) -> String {
     at(host_of_this_machine(), u32::from(port) + u32::from(port_offset))
 }
 
@@ -150,11 +163,22 @@ mod tests {
             port_offset,
             credentials: CredentialOptions::default(),
         };
-        assert_eq!(options(None, None, Some(100)).monitor_address(), "127.0.0.1:8540");
-        assert_eq!(options(Some("[::1]:18443"), None, Some(10_000)).monitor_address(), "[::1]:18440");
-        assert_eq!(options(Some("h:1,i:1"), None, None).monitor_address(), "h:8440,i:8440");
-        assert_eq!(options(Some("h:8443,h:8543"), None, None).monitor_address(), "h:8440,h:8540");
-        assert_eq!(options(Some("h:8443,h:8543"), None, Some(100)).monitor_address(), "h:8540");
-        assert_eq!(options(Some("h:1"), Some("i:2"), Some(0)).monitor_address(), "i:2");
+        for (registry, monitor, port_offset, address) in [
+            (None, None, Some(100), "127.0.0.1:8540"),
+            (Some("[::1]:18443"), None, Some(10_000), "[::1]:18440"),
+            (Some("h:8443,h:8543"), None, None, "h:8440,h:8540"),
+            // The offset of this machine's cloud, as of an exported variable, is not that of another one.
+            (Some("h:8443,h:8543"), None, Some(200), "h:8440,h:8540"),
+            (Some("h:1"), Some("i:2"), Some(0), "i:2"),
+        ] {
+            let options = options(registry, monitor, port_offset);
+            assert_eq!(options.monitor_address().expect("it follows"), address, "{options:?}");
+        }
+        for registry in ["h:1", "h:8442", "h:8443,h:443"] {
+            let error = format!("{:#}", options(Some(registry), None, Some(0)).monitor_address().expect_err(registry));
+            assert!(error.contains("--monitor") && error.contains("8443 plus a port offset"), "{error}");
+        }
+        assert_eq!(options(Some("h:8543,i:8443"), None, None).addresses(5570).expect("they follow"), ["h:5670", "i:5570"]);
+        assert!(options(Some("h:65535"), None, None).addresses(60_000).is_err());
     }
 }

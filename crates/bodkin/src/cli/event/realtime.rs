@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::cli::{
     printer::Printer,
-    registry::{RegistryOptions, on_this_machine, parse_host_and_port},
+    registry::{RegistryOptions, parse_host_and_port},
 };
 
 /// Standard port of ZMTP.
@@ -37,7 +37,7 @@ pub struct RealtimeOptions {
     /// By ZMTP, numbered and acknowledged: an event is safe when it is said to be covered
     #[arg(long)]
     pub realtime: bool,
-    /// A broker's ZMTP port or path (ipc://PATH); twice for both nodes of a pair [default: port 5570, plus the port offset, on this machine]
+    /// A broker's ZMTP port or path (ipc://PATH); twice for both nodes of a pair [default: port 5570, plus the port offset, on the Service Registry's host]
     #[arg(long = "zmtp", value_name = "HOST:PORT", value_parser = parse_broker, requires = "realtime", num_args = 1)]
     zmtp: Vec<String>,
     /// File with the own pair of CURVE keys, which secure mode asks for: bodkin cert curve --system NAME makes it
@@ -62,8 +62,11 @@ impl RealtimeOptions {
     }
 
     fn brokers(&self, registry: &RegistryOptions, name: &str) -> anyhow::Result<Brokers> {
-        let default = || on_this_machine(ZMTP_PORT, registry.port_offset());
-        let texts = if self.zmtp.is_empty() { vec![default()] } else { self.zmtp.clone() };
+        let texts = if self.zmtp.is_empty() {
+            registry.addresses(ZMTP_PORT).context("name the broker by --zmtp HOST:PORT")?
+        } else {
+            self.zmtp.clone()
+        };
         let addresses = texts.iter().map(|text| resolve(text)).collect::<anyhow::Result<Vec<BrokerAddress>>>()?;
         let brokers = match &addresses[..] {
             [address] => Brokers::one(name, address.clone()),
