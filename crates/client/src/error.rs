@@ -159,6 +159,9 @@ pub struct Problem {
     /// What was expected, what came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Of a pair's node that does not lead: where Bodkin's own port of the last known leader is, `HOST:PORT`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
 }
 
 impl fmt::Display for Problem {

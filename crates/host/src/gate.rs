@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bodkin_store::Store;
+use bodkin_store::{Store, leader::LeaderPlace};
 
 use crate::{
     answer::{Answer, Permission},
@@ -90,8 +90,8 @@ pub struct Gate {
     leadership: Option<Arc<Leadership>>,
     refused: Seldom,
     refused_pages: Seldom,
-    /// The leader's address as the last answer named it.
-    leader: Mutex<Option<(Instant, Arc<str>)>>,
+    /// Where the leader was when an answer last named it; `None` if nobody has led.
+    leader: Mutex<Option<(Instant, Option<LeaderPlace>)>>,
 }
 
 impl Gate {
@@ -169,28 +169,37 @@ impl Gate {
         Admission { reader, answer: answer.map(Box::new), is_standby: false }
     }
 
-    /// Adds to the answer of a standby the leader's address, if it is known.
+    /// Adds to the answer of a standby the leader's address, if it is known. A request of Bodkin's own interface (`is_own`) gets
+    /// problem details, which have the address as the member `leader`.
     ///
     /// Reads the database at most once a second.
-    pub async fn standby_answer(&self, store: &Store, answer: Answer) -> Answer {
-        let known = self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let leader = match known {
-            Some((at, leader)) if at.elapsed() < LEADER_AGE_MAX => leader,
-            _ => {
-                // A database that cannot be read is no reason to say nothing.
-                let place = store.read(|draft| draft.leader()).await.ok().flatten();
-                let leader: Arc<str> = match &place {
-                    Some(place) => format!("The leader was last at {}", follower::url(place, &place.host)).into(),
-                    None => "The leader's address is not known here yet.".into(),
-                };
-                *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), leader.clone()));
-                leader
-            }
+    pub async fn standby_answer(&self, store: &Store, answer: Answer, is_own: bool) -> Answer {
+        let leader = self.last_leader(store).await;
+        let told = match &leader {
+            Some(place) => format!("The leader was last at {}", follower::url(place, &place.host)),
+            None => "The leader's address is not known here yet.".to_owned(),
         };
         let text = String::from_utf8_lossy(&answer.body);
         let (refusal, troubles) = text.split_at(text.find(TROUBLE).unwrap_or(text.len()));
-        let body = format!("{refusal} This node is a standby. {leader}{troubles}").into_bytes();
-        Answer { body, ..answer }
+        let text = format!("{refusal} This node is a standby. {told}{troubles}");
+        if !is_own {
+            return Answer { body: text.into_bytes(), ..answer };
+        }
+        let leader = leader.map(|place| ("leader".to_owned(), follower::host_and_port(&place, &place.host).into()));
+        Answer { header: answer.header, ..Answer::problem_with(answer.status, &text, leader.into_iter().collect()) }
+    }
+
+    async fn last_leader(&self, store: &Store) -> Option<LeaderPlace> {
+        let known = self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some((at, leader)) if at.elapsed() < LEADER_AGE_MAX => leader,
+            _ => {
+                // A database that cannot be read is no reason to say nothing.
+                let leader = store.read(|draft| draft.leader()).await.ok().flatten();
+                *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), leader.clone()));
+                leader
+            }
+        }
     }
 
     /// Nothing was done; clients know that by `Retry-After`, which no 503 of unknown outcome has. At Bodkin's own port the answer also

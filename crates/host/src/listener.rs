@@ -143,7 +143,7 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
             }
         };
         let mut answer = match answer {
-            Some(answer) if is_standby => context.gate.standby_answer(service.store(), *answer).await,
+            Some(answer) if is_standby => context.gate.standby_answer(service.store(), *answer, problem::is_told_at(&request.path)).await,
             Some(answer) => *answer,
             None => {
                 let _under_way = context.security.as_ref().map(|port| port.answering());

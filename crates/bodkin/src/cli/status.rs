@@ -2,10 +2,13 @@
 
 pub mod troubles;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use bodkin_client::{
-    CallError,
+    CallError, Monitor,
     answer::{NodeOverview, NodeState, PlatformState},
 };
 use clap::Args;
@@ -20,13 +23,17 @@ use crate::{DONE, FAILED};
 const SCREEN: (usize, usize) = (24, 120);
 /// Rows that nodes of a shared database have even beside many troubles.
 const NODES_ROWS: usize = 3;
+/// Longest wait for a leader while a standby answers: far more than a takeover takes.
+const TAKEOVER_MAX: Duration = Duration::from_secs(3);
+/// Between two questions for the leader.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 /// Characters in front of a value.
 const NAME_COLUMNS: usize = 13;
 
 /// Options of `bodkin status`.
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Exit codes: 0 nothing is suspended or unprotected, 1 something is, or the node does not answer, 3 not for this caller."
+    after_help = "Of a pair any node may be asked: the status is that of the leader. Exit codes: 0 nothing is suspended or unprotected, 1 something is, or no leader answers, 3 not for this caller."
 )]
 pub struct StatusOptions {
     #[command(flatten)]
@@ -35,25 +42,62 @@ pub struct StatusOptions {
 
 /// Prints it; gives the exit code.
 pub async fn run(options: StatusOptions, printer: Printer) -> anyhow::Result<u8> {
-    let monitor = options.registry.monitor()?;
-    let overview = match monitor.overview().await {
-        Err(CallError::Problem(problem)) if problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() => {
-            let (address, why) = (monitor.address(), problem.detail.unwrap_or(problem.title));
+    let Found { monitor, overview, standby } = match find(&options.registry).await? {
+        Ok(found) => found,
+        Err(Standby { address, why }) => {
             let told = Details::default().with("node", format!("{address}, which answers and does not serve")).with("why", &why);
             printer.one(&json!({"node": address, "why": why}), &told)?;
             return Ok(FAILED);
         }
-        overview => overview?,
     };
     let platform = monitor.platform().await?;
     // A node of an earlier release tells of none.
     let nodes = if overview.numbers.contains_key("bodkin_nodes") { monitor.nodes().await?.data } else { Vec::new() };
-    let (troubles, notices) = (troubles(&overview, &platform), notices(&overview));
+    let (troubles, mut notices) = (troubles(&overview, &platform), notices(&overview));
+    if let Some(Standby { address, why }) = &standby {
+        notices.push(format!("this is the leader's status; {address} was asked, and answered: {why}"));
+    }
     printer.one(
-        &json!({"node": monitor.address(), "overview": overview, "platform": platform, "nodes": nodes, "troubles": troubles, "notices": notices}),
+        &json!({"node": monitor.address(), "standby": standby.map(|standby| standby.address), "overview": overview, "platform": platform, "nodes": nodes, "troubles": troubles, "notices": notices}),
         &screen(&monitor.address(), &overview, &platform, &nodes, [&troubles, &notices]),
     )?;
     Ok(if troubles.is_empty() { DONE } else { FAILED })
+}
+
+/// The node whose status is shown.
+struct Found {
+    monitor: Monitor,
+    overview: NodeOverview,
+    /// The node that was asked, if that one does not lead.
+    standby: Option<Standby>,
+}
+
+/// A node of a pair that does not lead.
+struct Standby {
+    address: String,
+    /// What it answers.
+    why: String,
+}
+
+/// Asks the node of these options and, if that is a standby, the leader that it names: until one of them leads, for [`TAKEOVER_MAX`].
+async fn find(registry: &RegistryOptions) -> anyhow::Result<Result<Found, Standby>> {
+    let begin = Instant::now();
+    loop {
+        let monitor = registry.monitor()?;
+        let problem = match monitor.overview().await {
+            Err(CallError::Problem(problem)) if problem.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() => problem,
+            overview => return Ok(Ok(Found { overview: overview?, monitor, standby: None })),
+        };
+        let standby = Standby { address: monitor.address(), why: problem.detail.unwrap_or(problem.title) };
+        let Some(leader) = problem.leader else { return Ok(Err(standby)) };
+        let monitor = registry.other_monitor(&leader, None)?;
+        match monitor.overview().await {
+            Ok(overview) => return Ok(Ok(Found { monitor, overview, standby: Some(standby) })),
+            // It has died, or led before: another node is about to lead.
+            Err(_) if begin.elapsed() < TAKEOVER_MAX => tokio::time::sleep(ASK_EVERY).await,
+            Err(_) => return Ok(Err(standby)),
+        }
+    }
 }
 
 fn number(numbers: &BTreeMap<String, f64>, name: &str) -> f64 {

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use self::terminal::{Other, Place, run};
+use self::terminal::{Other, Place, Terminal};
 use crate::commands::{bodkin, ended};
 use crate::secure::{key_stores, put_key_store};
 use crate::support::cloud::Launch;
@@ -172,6 +172,7 @@ fn check_in(name: &str, section: Option<&str>, furnish: impl FnOnce(&Path)) {
     furnish(place.path());
     place.hand_over();
     let environment = BTreeMap::from([("BODKIN_PORT_OFFSET", moves.0[0].to_string()), ("ZMTP_C", SOURCES_IN_C.to_owned())]);
+    let mut terminal = Terminal::open(&place, &environment);
     // Those of other terminals go on until the page's end.
     let mut others = Vec::new();
     let blocks = blocks(&page, section);
@@ -192,7 +193,7 @@ fn check_in(name: &str, section: Option<&str>, furnish: impl FnOnce(&Path)) {
             others.push(other);
             continue;
         }
-        let (printed, is_done) = run(&place, &environment, &commands);
+        let (printed, is_done) = terminal.run(&commands);
         let of_others = || others.iter().map(Other::printed).collect::<Vec<_>>().join("\n---\n");
         assert!(is_done, "docs/{name}, fence of line {line}\n{commands}fails:\n{printed}\nother terminals:\n{}", of_others());
         if let Some(missing) = missing(&shown, &printed) {

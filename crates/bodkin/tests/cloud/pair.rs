@@ -17,6 +17,7 @@ mod no_leader;
 pub mod nodes;
 mod secure;
 mod send_queue;
+mod status;
 mod unnumbered;
 mod versions;
 mod wishes;

@@ -59,9 +59,14 @@ fn address(request: &Request, place: &LeaderPlace) -> String {
 
 /// The address of the leader's own port, under this name of its host.
 pub fn url(place: &LeaderPlace, host: &str) -> String {
-    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
     let scheme = if place.secure { "https" } else { "http" };
-    format!("{scheme}://{host}:{}/", place.monitor_port)
+    format!("{scheme}://{}/", host_and_port(place, host))
+}
+
+/// The same as `HOST:PORT`.
+pub fn host_and_port(place: &LeaderPlace, host: &str) -> String {
+    let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    format!("{host}:{}", place.monitor_port)
 }
 
 /// A text as an attribute's or an element's content.

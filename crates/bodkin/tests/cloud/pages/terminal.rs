@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +19,9 @@ use crate::support::cloud::BINARY;
 /// The longest wait for the commands of a fence; reached only by a failing test.
 const BLOCK_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// What bash does in the terminal of whoever follows the page: runs each fence that it is given, up to a NUL, in the same shell.
+/// A fence that fails ends it.
+const FENCE_BY_FENCE: &str = r#"while IFS= read -r -d '' fence; do eval "$fence" </dev/null; printf '\0'; done"#;
 /// This variable names the folder of another root, in which Bodkin is installed and a user of this name has a home: pages are followed there. It takes root's rights.
 const ROOT: &str = "PACKAGING_ROOT";
 const USER: &str = "newcomer";
@@ -89,11 +93,11 @@ struct Running {
 }
 
 impl Running {
-    fn start(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
+    fn start(place: &Place, environment: &BTreeMap<&str, String>, commands: &str, input: Stdio) -> Self {
         let output = NamedTempFile::new().expect("a temporary file");
         let to = || Stdio::from(File::options().append(true).open(output.path()).expect("the file opens"));
         let mut command = place.bash(environment);
-        command.arg(commands).stdin(Stdio::null()).stdout(to()).stderr(to());
+        command.arg(commands).stdin(input).stdout(to()).stderr(to());
         // A group of its own, so that everything that is started ends with it.
         let child = command.process_group(0).spawn().expect("bash starts");
         Self { child, output }
@@ -113,18 +117,40 @@ impl Drop for Running {
     }
 }
 
-/// Runs commands to their end; gives what they printed, and whether all of them succeeded.
-pub fn run(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> (String, bool) {
-    let mut running = Running::start(place, environment, commands);
-    let deadline = Instant::now() + BLOCK_MAX;
-    loop {
-        if let Some(status) = running.child.try_wait().expect("bash can be waited for") {
-            return (running.printed(), status.success());
+/// The terminal of whoever follows a page: its fences run one after the other in one shell, with what earlier ones exported.
+pub struct Terminal {
+    running: Running,
+    fences: ChildStdin,
+    /// Bytes of what was printed that belong to earlier fences.
+    read: usize,
+}
+
+impl Terminal {
+    /// Opens it.
+    pub fn open(place: &Place, environment: &BTreeMap<&str, String>) -> Self {
+        let mut running = Running::start(place, environment, FENCE_BY_FENCE, Stdio::piped());
+        let fences = running.child.stdin.take().expect("it is a pipe");
+        Self { running, fences, read: 0 }
+    }
+
+    /// Runs a fence to its end; returns what it printed, and whether all of its commands succeeded.
+    pub fn run(&mut self, commands: &str) -> (String, bool) {
+        // Where a fence before has ended the shell, that is what is told.
+        let _ = self.fences.write_all(format!("{commands}\0").as_bytes());
+        let deadline = Instant::now() + BLOCK_MAX;
+        loop {
+            let has_ended = self.running.child.try_wait().expect("bash can be waited for").is_some();
+            let printed = self.running.printed().split_off(self.read);
+            if let Some(printed) = printed.strip_suffix('\0') {
+                self.read += printed.len() + 1;
+                return (printed.to_owned(), true);
+            }
+            if has_ended || Instant::now() >= deadline {
+                let why = if has_ended { String::new() } else { format!("\nit has not ended after {} s", BLOCK_MAX.as_secs()) };
+                return (printed + &why, false);
+            }
+            thread::sleep(LOOK_EVERY);
         }
-        if Instant::now() >= deadline {
-            return (format!("{}\nit has not ended after {} s", running.printed(), BLOCK_MAX.as_secs()), false);
-        }
-        thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -134,7 +160,7 @@ pub struct Other(Mutex<Running>);
 impl Other {
     /// Starts them.
     pub fn start(place: &Place, environment: &BTreeMap<&str, String>, commands: &str) -> Self {
-        Self(Mutex::new(Running::start(place, environment, commands)))
+        Self(Mutex::new(Running::start(place, environment, commands, Stdio::null())))
     }
 
     /// Everything that was printed until now.
