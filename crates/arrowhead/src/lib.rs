@@ -26,6 +26,7 @@ pub mod gatekeeper;
 pub mod gateway;
 pub mod hex;
 pub mod json;
+pub mod ledger_line;
 pub mod log;
 pub mod metadata;
 pub mod name;

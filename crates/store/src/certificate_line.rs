@@ -3,7 +3,7 @@
 //! A shared database (PostgreSQL) holds them for all nodes. The database of a pair (SQLite) holds them too, and the pair's replication carries them to the other
 //! node. A certificate's line is here before a client has the certificate, so every node knows and can revoke each certificate.
 
-use bodkin_arrowhead::utc::UtcTime;
+use bodkin_arrowhead::ledger_line::{LedgerLine, LineKind};
 
 use crate::{
     database::{Database, DatabaseResult, params},
@@ -32,48 +32,12 @@ const LINES_MAX: i64 = 500_000;
 /// Lines that are read at a time.
 const LINES_READ_MAX: i64 = 2_000;
 
-/// What a line says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NewLineKind {
-    /// A certificate was issued.
-    Issue {
-        /// Its common name.
-        name: String,
-        /// The last second in which it counts.
-        not_after: UtcTime,
-    },
-    /// A certificate was revoked.
-    Revocation,
-    /// A CURVE key was bound to a system, or taken away from it.
-    CurveKey,
-}
-
-/// A line that a node brings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewLine {
-    /// Serial number in hexadecimal digits; of a binding of a CURVE key, digits that name its text.
-    pub serial: String,
-    /// What it says.
-    pub kind: NewLineKind,
-    /// The line as the file has it.
-    pub text: String,
-}
-
-impl NewLine {
-    fn action(&self) -> &'static str {
-        match self.kind {
-            NewLineKind::Issue { .. } => "issue",
-            NewLineKind::Revocation => "revoke",
-            NewLineKind::CurveKey => "curve",
-        }
-    }
-
-    /// Common name and last second of a certificate that was issued.
-    fn issued(&self) -> Option<(&str, UtcTime)> {
-        match &self.kind {
-            NewLineKind::Issue { name, not_after } => Some((name, *not_after)),
-            NewLineKind::Revocation | NewLineKind::CurveKey => None,
-        }
+/// The text in the column `action` for a kind of line.
+fn action(kind: &LineKind) -> &'static str {
+    match kind {
+        LineKind::Issue { .. } => "issue",
+        LineKind::Revocation => "revoke",
+        LineKind::CurveKey => "curve",
     }
 }
 
@@ -105,7 +69,7 @@ pub enum NotBrought {
 
 impl Draft<'_> {
     /// Brings lines of an authority's account; what is there stays as it is. Gives the serial numbers that another certificate has.
-    pub fn bring_lines(&mut self, authority: &str, node: &str, lines: &[NewLine]) -> Result<Vec<String>, OperationError> {
+    pub fn bring_lines(&mut self, authority: &str, node: &str, lines: &[LedgerLine]) -> Result<Vec<String>, OperationError> {
         let mut taken = Vec::new();
         for line in lines {
             if !self.bring(authority, node, line)?
@@ -124,7 +88,7 @@ impl Draft<'_> {
         &mut self,
         authority: &str,
         node: &str,
-        line: &NewLine,
+        line: &LedgerLine,
         is_exclusive: bool,
     ) -> Result<Result<(), NotBrought>, OperationError> {
         if is_exclusive
@@ -154,10 +118,10 @@ impl Draft<'_> {
     }
 
     /// Returns those of these lines that the database lacks.
-    pub fn missing_lines(&self, authority: &str, lines: Vec<NewLine>) -> Result<Vec<NewLine>, OperationError> {
+    pub fn missing_lines(&self, authority: &str, lines: Vec<LedgerLine>) -> Result<Vec<LedgerLine>, OperationError> {
         let mut missing = Vec::new();
         for line in lines {
-            if self.id(KNOWN, params![authority, &*line.serial, line.action()])?.is_none() {
+            if self.id(KNOWN, params![authority, &*line.serial, action(&line.kind)])?.is_none() {
                 missing.push(line);
             }
         }
@@ -170,8 +134,8 @@ impl Draft<'_> {
     }
 
     /// Whether it was not there.
-    fn bring(&mut self, authority: &str, node: &str, line: &NewLine) -> Result<bool, OperationError> {
-        let action = line.action();
+    fn bring(&mut self, authority: &str, node: &str, line: &LedgerLine) -> Result<bool, OperationError> {
+        let action = action(&line.kind);
         let (name, not_after) = line.issued().map(|(name, not_after)| (name, seconds(not_after))).unzip();
         // A standby repeats a statement although it changes nothing, so a line that is there is not inserted again.
         if matches!(self.database(), Database::Sqlite(_)) && self.id(KNOWN, params![authority, &*line.serial, action])?.is_some() {
@@ -217,6 +181,8 @@ const COUNTS: &str = "SELECT number FROM certificate_line AS issued WHERE author
 
 #[cfg(test)]
 mod tests {
+    use bodkin_arrowhead::utc::UtcTime;
+
     use super::*;
     use crate::{
         Store,
@@ -226,10 +192,10 @@ mod tests {
     use bodkin_broker::wire::Position;
     use std::sync::mpsc;
 
-    fn line(serial: &str, name: Option<&str>) -> NewLine {
+    fn line(serial: &str, name: Option<&str>) -> LedgerLine {
         let not_after = UtcTime::from_unix_seconds(4_000_000_000);
-        let kind = name.map_or(NewLineKind::Revocation, |name| NewLineKind::Issue { name: name.to_owned(), not_after });
-        NewLine { serial: serial.to_owned(), kind, text: format!("{serial} {}", name.unwrap_or("revoked")) }
+        let kind = name.map_or(LineKind::Revocation, |name| LineKind::Issue { name: name.to_owned(), not_after });
+        LedgerLine { serial: serial.to_owned(), kind, text: format!("{serial} {}", name.unwrap_or("revoked")) }
     }
 
     fn texts(store: &Store) -> Vec<String> {
@@ -252,7 +218,7 @@ mod tests {
         let (standby, mut following) = Store::follow(standby_place.path(), Box::new(move |report| reporter.send(report).unwrap())).unwrap();
         following.resume(1, Position(0));
         assert!(matches!(reports.recv().unwrap(), Report::Copied { .. }));
-        let bring = |lines: Vec<NewLine>| leader.store.write(move |draft| draft.bring_lines("a", "one", &lines), |_, taken| taken);
+        let bring = |lines: Vec<LedgerLine>| leader.store.write(move |draft| draft.bring_lines("a", "one", &lines), |_, taken| taken);
         for (lines, expected) in [
             (vec![line("01", Some("sensor")), line("02", Some("pump"))], Some(true)),
             (vec![line("01", None)], Some(true)),
@@ -280,7 +246,7 @@ mod tests {
     async fn taken_serial_and_name_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let opened = Store::open(place.path()).unwrap();
-        let issue = |line: NewLine| opened.store.write(move |draft| draft.bring_issue("a", "one", &line, true), |_, brought| brought);
+        let issue = |line: LedgerLine| opened.store.write(move |draft| draft.bring_issue("a", "one", &line, true), |_, brought| brought);
         assert_eq!(issue(line("01", Some("sensor"))).await.unwrap(), Ok(()));
         assert_eq!(issue(line("02", Some("sensor"))).await.unwrap(), Err(NotBrought::NameTaken));
         assert_eq!(issue(line("01", Some("pump"))).await.unwrap(), Err(NotBrought::SerialTaken));

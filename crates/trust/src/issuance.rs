@@ -9,6 +9,7 @@ use std::{
 
 use bodkin_arrowhead::{
     common_name::{CloudCommonName, SystemCommonName},
+    ledger_line::LedgerLine,
     name::SystemName,
     utc::UtcTime,
 };
@@ -23,7 +24,7 @@ use crate::{
     ledger::Entry,
     lock::Lock,
     revocation::Revocations,
-    shared_ledger::LedgerLine,
+    shared_ledger::line_of_entry,
 };
 
 /// A system's identity that is wanted in two files of a folder, `NAME.crt` and `NAME.key`.
@@ -113,7 +114,7 @@ impl TrustDirectory {
         told: impl FnOnce(LedgerLine) -> std::result::Result<(), E>,
     ) -> std::result::Result<Vec<Certificate>, E> {
         let certificate = authority.certify(profile, public_key_info).map_err(DirectoryError::Issue)?;
-        told(LedgerLine::of(&Entry::issue(&certificate, profile.now)))?;
+        told(line_of_entry(&Entry::issue(&certificate, profile.now)))?;
         self.record(&Lock::take(self.path())?, &[&certificate], profile.now)?;
         Ok(authority.chain_of(certificate))
     }

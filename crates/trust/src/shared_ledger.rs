@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use bodkin_arrowhead::utc::UtcTime;
+use bodkin_arrowhead::{
+    ledger_line::{LedgerLine, LineKind},
+    utc::UtcTime,
+};
 
 use crate::{
     curve::Binding,
@@ -33,57 +36,29 @@ pub enum SharedFile {
     CurveKeys,
 }
 
-/// What a line says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LineKind {
-    /// A certificate was issued.
-    Issue {
-        /// Its common name.
-        name: String,
-        /// The last second in which it counts.
-        not_after: UtcTime,
-    },
-    /// A certificate was revoked.
-    Revocation,
-    /// A CURVE key was bound to a system, or taken away from it.
-    CurveKey,
+/// Reads a line that another node sends; `None` if it cannot be true. The name of a node in it is ignored.
+pub fn parse(text: &str) -> Option<LedgerLine> {
+    match Foreign::read(text, "")? {
+        Foreign::Entry(entry) => Some(line_of_entry(&entry)),
+        Foreign::Binding(binding) => Some(line_of_binding(&binding)),
+    }
 }
 
-/// A line as nodes give it to each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerLine {
-    /// The certificate's serial number in hexadecimal digits; of a binding of a CURVE key, the first 20 bytes of the SHA-256 of `text`.
-    pub serial: String,
-    /// What it says.
-    pub kind: LineKind,
-    /// The line, without its end and without a node.
-    pub text: String,
+/// Returns the line of an entry of the ledger.
+pub(crate) fn line_of_entry(entry: &Entry) -> LedgerLine {
+    let entry = entry.clone().of_node(None);
+    let text = serde_json::to_string(&entry).expect("entries are plain values");
+    match entry {
+        Entry::Issue { serial, name, not_after, .. } => LedgerLine { serial, kind: LineKind::Issue { name, not_after }, text },
+        Entry::Revoke { serial, .. } => LedgerLine { serial, kind: LineKind::Revocation, text },
+    }
 }
 
-impl LedgerLine {
-    /// Reads a line that another node sends; `None` if it cannot be true. The name of a node in it is ignored.
-    pub fn parse(text: &str) -> Option<Self> {
-        match Foreign::read(text, "")? {
-            Foreign::Entry(entry) => Some(Self::of(&entry)),
-            Foreign::Binding(binding) => Some(Self::of_binding(&binding)),
-        }
-    }
-
-    fn of_binding(binding: &Binding) -> Self {
-        let text = binding.text();
-        let hash = digest(&SHA256, text.as_bytes());
-        let name = &hash.as_ref()[..BINDING_NAME_BYTES];
-        Self { serial: name.iter().map(|byte| format!("{byte:02x}")).collect(), kind: LineKind::CurveKey, text }
-    }
-
-    pub(crate) fn of(entry: &Entry) -> Self {
-        let entry = entry.clone().of_node(None);
-        let text = serde_json::to_string(&entry).expect("entries are plain values");
-        match entry {
-            Entry::Issue { serial, name, not_after, .. } => Self { serial, kind: LineKind::Issue { name, not_after }, text },
-            Entry::Revoke { serial, .. } => Self { serial, kind: LineKind::Revocation, text },
-        }
-    }
+fn line_of_binding(binding: &Binding) -> LedgerLine {
+    let text = binding.text();
+    let hash = digest(&SHA256, text.as_bytes());
+    let name = &hash.as_ref()[..BINDING_NAME_BYTES];
+    LedgerLine { serial: name.iter().map(|byte| format!("{byte:02x}")).collect(), kind: LineKind::CurveKey, text }
 }
 
 /// Lines of this node's own.
@@ -157,10 +132,9 @@ impl TrustDirectory {
     pub fn own_lines_behind(&self, file: SharedFile, place: u64) -> Result<Option<OwnLines>> {
         let read = match file {
             SharedFile::Ledger => ledger::entries_behind::<Entry>(&self.issued(), place)?
-                .map(|(entries, end)| (entries.iter().filter(|entry| entry.is_of_here()).map(LedgerLine::of).collect(), end)),
-            SharedFile::CurveKeys => ledger::entries_behind::<Binding>(&self.curve(), place)?.map(|(bindings, end)| {
-                (bindings.iter().filter(|binding| binding.node.is_none()).map(LedgerLine::of_binding).collect(), end)
-            }),
+                .map(|(entries, end)| (entries.iter().filter(|entry| entry.is_of_here()).map(line_of_entry).collect(), end)),
+            SharedFile::CurveKeys => ledger::entries_behind::<Binding>(&self.curve(), place)?
+                .map(|(bindings, end)| (bindings.iter().filter(|binding| binding.node.is_none()).map(line_of_binding).collect(), end)),
         };
         Ok(read.map(|(lines, end)| OwnLines { lines, end }))
     }
@@ -349,8 +323,8 @@ mod tests {
         one.ensure_identity(&SystemName::parse("sensor").unwrap(), &[], now(), 90 * DAY).unwrap();
         let text = one.own_lines_behind(SharedFile::Ledger, 0).unwrap().unwrap().lines.remove(0).text;
         let forged = text.replace("{\"action\"", "{\"node\":\"somebody\",\"action\"");
-        assert_eq!(LedgerLine::parse(&forged).map(|line| line.text), Some(text));
-        assert_eq!(LedgerLine::parse("{}"), None);
+        assert_eq!(parse(&forged).map(|line| line.text), Some(text));
+        assert_eq!(parse("{}"), None);
         two.take_lines([("one", forged.as_str())], now()).unwrap();
         assert_eq!(two.ledger().unwrap().issued()[0].node.as_deref(), Some("one"));
     }

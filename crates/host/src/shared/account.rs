@@ -21,14 +21,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bodkin_arrowhead::ledger_line::{LedgerLine, LineKind};
 use bodkin_store::{
     Store, StoreError,
-    certificate_line::{NewLine, NewLineKind, NotBrought},
+    certificate_line::NotBrought,
     shared::{Exchange, SILENT_AFTER},
 };
 use bodkin_trust::{
     DirectoryError, TrustDirectory,
-    shared_ledger::{LedgerLine, LineKind, OwnLines, SharedFile, Taken},
+    shared_ledger::{self, OwnLines, SharedFile, Taken},
 };
 use tokio::{
     runtime::Handle,
@@ -198,7 +199,7 @@ impl Account {
 
     /// Has the other nodes know of a certificate that is about to be issued. Blocks.
     pub fn bring_issue(&self, line: LedgerLine, is_exclusive: bool) -> Result<(), AccountError> {
-        let (authority, node, line) = (self.authority.clone(), self.node.clone(), new_line(line));
+        let (authority, node, line) = (self.authority.clone(), self.node.clone(), line);
         let brought = self.store.write(move |draft| draft.bring_issue(&authority, &node, &line, is_exclusive), |_, brought| brought);
         Ok(Handle::current().block_on(brought)??)
     }
@@ -235,12 +236,11 @@ impl Account {
     }
 
     async fn bring_of(&self, node: &Arc<str>, lines: Vec<LedgerLine>) -> Result<(), AccountError> {
-        let lines: Vec<NewLine> = lines.into_iter().map(new_line).collect();
         let round_trip = self.store.standing().and_then(|standing| standing.round_trip).unwrap_or_default();
         for some_lines in lines.chunks(lines_at_once(round_trip)) {
             let (authority, node, some) = (self.authority.clone(), node.clone(), some_lines.to_vec());
             let taken = self.store.write(move |draft| draft.bring_lines(&authority, &node, &some), |_, taken| taken).await?;
-            let revoked = some_lines.iter().filter(|line| line.kind == NewLineKind::Revocation).map(|line| line.serial.as_str());
+            let revoked = some_lines.iter().filter(|line| line.kind == LineKind::Revocation).map(|line| line.serial.as_str());
             self.pair.iter().for_each(|pair| pair.note_revoked(revoked.clone()));
             for serial in taken {
                 tracing::error!(serial, "two certificates of the cloud have the same serial number: revoke it, and issue both anew");
@@ -252,7 +252,7 @@ impl Account {
     /// Writes lines that the standby has offered into the database.
     async fn bring_offered(&self, pair: &PairHandle) -> Result<(), AccountError> {
         let offered = pair.leadership().take_offered();
-        let lines: Vec<LedgerLine> = String::from_utf8_lossy(&offered).lines().filter_map(LedgerLine::parse).collect();
+        let lines: Vec<LedgerLine> = String::from_utf8_lossy(&offered).lines().filter_map(shared_ledger::parse).collect();
         if lines.is_empty() {
             return Ok(());
         }
@@ -266,7 +266,7 @@ impl Account {
         let mut known = self.brought.lock().await;
         for (file, place) in known.places() {
             while let Some(OwnLines { lines, end }) = self.own_behind(file, place).await? {
-                let (authority, lines) = (self.authority.clone(), lines.into_iter().map(new_line).collect());
+                let authority = self.authority.clone();
                 let missing = self.store.read(move |draft| draft.missing_lines(&authority, lines)).await?;
                 if missing.is_empty() {
                     *place = end;
@@ -452,16 +452,6 @@ impl Unshared {
             troubles.set(Trouble::Certificates, text.to_owned(), None);
         }
     }
-}
-
-fn new_line(line: LedgerLine) -> NewLine {
-    let LedgerLine { serial, kind, text } = line;
-    let kind = match kind {
-        LineKind::Issue { name, not_after } => NewLineKind::Issue { name, not_after },
-        LineKind::Revocation => NewLineKind::Revocation,
-        LineKind::CurveKey => NewLineKind::CurveKey,
-    };
-    NewLine { serial, kind, text }
 }
 
 fn tell(taken: Taken) {
