@@ -95,12 +95,25 @@ fn node_file_of_another_directory_is_refused() {
     let Some(server) = server("node_file_of_another_directory_is_refused") else { return };
     let place = TempDir::new().expect("a temporary directory");
     let [one, other] = ["one", "other"].map(|name| place.path().join(name));
-    launch(&server, &one).start().stop();
+    let node = launch(&server, &one).start();
     fs::create_dir(&other).expect("a directory");
     fs::copy(one.join("node"), other.join("node")).expect("a copy");
-    let Refusal { code, stderr } = launch(&server, &other).try_start().err().expect("it is refused");
-    let lineages = [&one, &other].map(|data| lines(data)[1].clone());
-    assert!(code == Some(1) && lineages.iter().all(|lineage| stderr.contains(lineage)), "{stderr}");
+    let is_refused = || {
+        let Refusal { code, stderr } = launch(&server, &other).try_start().err().expect("it is refused");
+        let lineages = [&one, &other].map(|data| lines(data)[1].clone());
+        let names_both = lineages.iter().all(|lineage| stderr.contains(lineage));
+        assert!(code == Some(1) && names_both && stderr.contains("the file `node` here was copied"), "{stderr}");
+    };
+    is_refused();
+    // Its host stands still for longer than a session without renewals is waited for: the copied file takes nothing away.
+    node.signal(Signal::SIGSTOP);
+    let begun = Instant::now();
+    is_refused();
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    node.signal(Signal::SIGCONT);
+    assert_eq!(node.get("/serviceregistry/echo").status, 200);
+    node.stop();
+    is_refused();
     fs::remove_file(other.join("node")).expect("a file");
     launch(&server, &other).start();
 }

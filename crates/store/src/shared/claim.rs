@@ -41,7 +41,7 @@ pub(super) enum ClaimError {
     InUse { node: String, incarnation: String, started: String, address: String, own: Incarnation },
     /// The name was drawn for another directory.
     #[error(
-        "node {node} is the data directory {found}, and this is directory {own}: the file node was copied from there. Remove it here, and this directory gets a name of its own"
+        "node {node} is the data directory {found}, and this is directory {own}: the file `node` here was copied from there. Remove the file here, and this directory gets a name of its own"
     )]
     OtherDirectory { node: String, found: String, own: Lineage },
     #[error(transparent)]
@@ -55,11 +55,11 @@ pub(super) enum ClaimError {
 /// # Errors
 /// Returns an error if another process serves under the name, or another directory has it.
 pub(super) fn take(session: &Session, node: &str, identity: &DirectoryIdentity) -> Result<(), ClaimError> {
+    // Before the lock: the node whose name this is may run, and a stalled one would lose its session to this process.
+    refuse_other_directory(session, node, identity)?;
     wait_for_lock(session, node, identity)?;
-    let found: Option<String> = session.one("SELECT lineage FROM node_start WHERE name = ?1", [node])?;
-    if let Some(found) = found.filter(|found| *found != identity.lineage.to_string()) {
-        return Err(ClaimError::OtherDirectory { node: node.to_owned(), found, own: identity.lineage });
-    }
+    // Again: the other directory may have started for the first time meanwhile.
+    refuse_other_directory(session, node, identity)?;
     let last = last_start(session, node)?;
     let is_restored = last.is_some_and(|last| !identity.descends_from(last));
     if let (Some(last), true) = (last, is_restored) {
@@ -97,6 +97,15 @@ pub(super) fn keep(session: &Session, node: &str, identity: &DirectoryIdentity) 
         note(session, node, identity, false)?;
     }
     Ok(())
+}
+
+/// Returns [`ClaimError::OtherDirectory`] if the name was drawn for another directory.
+fn refuse_other_directory(session: &Session, node: &str, identity: &DirectoryIdentity) -> Result<(), ClaimError> {
+    let found: Option<String> = session.one("SELECT lineage FROM node_start WHERE name = ?1", [node])?;
+    match found.filter(|found| *found != identity.lineage.to_string()) {
+        Some(found) => Err(ClaimError::OtherDirectory { node: node.to_owned(), found, own: identity.lineage }),
+        None => Ok(()),
+    }
 }
 
 fn wait_for_lock(session: &Session, node: &str, identity: &DirectoryIdentity) -> Result<(), ClaimError> {
