@@ -338,7 +338,7 @@ fn without_a_witness_the_primary_alone_leads() {
 
 #[test]
 fn strangers_at_the_link_are_told_and_change_nothing() {
-    let (_pair, witness, backup, primary) = Pair::protected();
+    let (_pair, witness, backup, primary) = Pair::new().patient().begin();
     let greeting = |node: u8, epoch: u8| {
         let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, epoch, 0, 4, 0, 4, node, 2];
         frame.extend([0; 8]);

@@ -234,7 +234,7 @@ pub fn hostile_frames() -> Vec<Vec<u8>> {
 #[test]
 fn hostile_bytes_end_no_node() {
     use std::io::Write;
-    let (pair, witness, backup, primary) = Pair::protected();
+    let (pair, witness, backup, primary) = Pair::new().patient().begin();
     for address in [witness.pair_address(), pair.peer().parse().expect("an address")] {
         for frames in hostile_frames() {
             let mut socket = TcpStream::connect(address).expect("it listens");
@@ -249,7 +249,7 @@ fn hostile_bytes_end_no_node() {
 #[test]
 fn garbage_of_a_stranger_is_logged_once_a_minute() {
     use std::io::{Read, Write};
-    let (pair, witness, backup, primary) = Pair::protected();
+    let (pair, witness, backup, primary) = Pair::new().patient().begin();
     let begun = Instant::now();
     let frame = |bytes: &[u8]| [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat();
     for address in [witness.pair_address(), pair.peer().parse().expect("an address")] {

@@ -20,7 +20,7 @@ use bodkin_store::event_log::NAMES_MAX;
 use nix::sys::signal::Signal;
 
 use super::duplicates::{logs, valid_frames};
-use super::nodes::{Node, Pair};
+use super::nodes::{Node, PATIENT_MS, Pair};
 use crate::support::cloud::System;
 use crate::support::patience::{PATIENCE, eventually_some};
 
@@ -119,7 +119,7 @@ impl Impostor {
         let greeting =
             Replication::Greeting { epoch, protocol: PROTOCOL, protocol_min: PROTOCOL, node: self.name, role, incarnation: INCARNATION };
         let ns = |milliseconds: u64| milliseconds * 1_000_000;
-        let [lease_ns, heartbeat_ns, detect_jitter_ns, redirect_ns] = [400, 50, 100, 50].map(ns);
+        let [lease_ns, heartbeat_ns, detect_jitter_ns, redirect_ns] = PATIENT_MS.map(ns);
         let identity =
             Replication::Identity { epoch, pair, lease_ns, heartbeat_ns, detect_jitter_ns, redirect_ns, drift_ppm: 200, topics: None };
         connection.socket.write_all(&[of(greeting), of(identity)].concat()).ok()?;
@@ -293,7 +293,7 @@ fn outlives(leader: &Node, begun: Instant) {
 
 #[test]
 fn accepted_standby_that_sends_impossible_frames_ends_no_node() {
-    let (pair, witness, backup, primary) = Pair::protected();
+    let (pair, witness, backup, primary) = Pair::new().patient().begin();
     let begun = Instant::now();
     backup.signal(Signal::SIGKILL);
     drop(backup);
@@ -310,7 +310,7 @@ fn accepted_standby_that_sends_impossible_frames_ends_no_node() {
 
 #[test]
 fn accepted_witness_that_sends_impossible_frames_ends_no_node() {
-    let (_pair, witness, backup, primary) = Pair::protected();
+    let (_pair, witness, backup, primary) = Pair::new().patient().begin();
     let (begun, address) = (Instant::now(), witness.pair_address());
     witness.signal(Signal::SIGKILL);
     drop(witness);

@@ -27,6 +27,9 @@ use crate::support::secure::{Client, DAY, copy, put_trust};
 pub const LEASE: Duration = Duration::from_millis(400);
 pub const PLATFORM: &str = "[platform]\nlease_ms = 400\nheartbeat_ms = 50\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n";
 
+/// Lease, heartbeat, detection jitter and client reconnect of [`Pair::patient`], in milliseconds.
+pub const PATIENT_MS: [u64; 4] = [5_000, 500, 500, 500];
+
 /// The file of all three nodes.
 const CONFIG: &str = "bodkin.toml";
 
@@ -204,6 +207,15 @@ impl Pair {
     /// Another configuration for the nodes that start from now on.
     pub fn configure(&self, text: &str) {
         fs::write(self.place.path().join(CONFIG), text).expect("a file");
+    }
+
+    /// With a lease that outlasts the stalls of a loaded machine, for tests in which a failover would be a failure.
+    pub fn patient(self) -> Self {
+        let [lease, heartbeat, jitter, redirect] = PATIENT_MS;
+        self.configure(&format!(
+            "[platform]\nlease_ms = {lease}\nheartbeat_ms = {heartbeat}\ndrift_ppm = 200\ndetect_jitter_ms = {jitter}\nredirect_ms = {redirect}\n"
+        ));
+        self
     }
 
     /// The trust directory of a node.

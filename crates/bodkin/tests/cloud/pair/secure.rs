@@ -130,7 +130,7 @@ fn knock(node: &Node, identity: &Identity, greeting: &[u8]) -> io::Result<Vec<u8
 
 #[test]
 fn hostile_bytes_with_the_certificate_of_a_node_end_no_node() {
-    let (_pair, witness, backup, primary) = Pair::secure("").begin();
+    let (_pair, witness, backup, primary) = Pair::secure("").patient().begin();
     let identity = issue(&authority(), &format!("bodkin-primary.{CLOUD}"), &[], tls::now(), DAY);
     for node in [&witness, &backup] {
         for frames in hostile_frames() {
@@ -143,7 +143,7 @@ fn hostile_bytes_with_the_certificate_of_a_node_end_no_node() {
 
 #[test]
 fn whoever_is_not_the_node_that_it_says_is_refused_and_told() {
-    let (_pair, witness, backup, primary) = Pair::secure("").begin();
+    let (_pair, witness, backup, primary) = Pair::secure("").patient().begin();
     let greeting = |node: u8| {
         let mut frame = vec![1, 16, 0, 0, 0, 0, 0, 0, 0, 99, 0, 4, 0, 4, node, 2];
         frame.extend([0; 8]);
@@ -191,7 +191,7 @@ impl ResolvesClientCert for NoCertificate {
 
 #[test]
 fn strangers_are_refused_and_logged_once_a_minute() {
-    let (_pair, witness, backup, primary) = Pair::secure("").begin();
+    let (_pair, witness, backup, primary) = Pair::secure("").patient().begin();
     let begun = Instant::now();
     let foreign = other_authority("elsewhere.aitia.arrowhead.eu");
     let identity = |name: usize| issue(&foreign, &format!("bodkin-{name}.elsewhere.aitia.arrowhead.eu"), &[], tls::now(), DAY);
