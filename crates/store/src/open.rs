@@ -20,7 +20,7 @@ use crate::{
     database::{Database, DatabaseError},
     followed,
     following::{self, Following, Reporter},
-    identity::DirectoryIdentity,
+    identity::{DirectoryIdentity, IdentityError},
     load,
     refusal::Refusals,
     replica::Replica,
@@ -70,6 +70,9 @@ pub enum OpenError {
         /// The database's words.
         error: DatabaseError,
     },
+    /// The database and the files beside it do not belong together.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The shared database cannot be used.
     #[error("cannot use the database {place}: {error}.")]
     Shared {

@@ -87,11 +87,20 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Takes a directory and loads what is in it, which stays until a whole copy has come.
+    /// Locks a directory and loads its database, which stays until a whole copy of the leader's has come.
+    ///
+    /// # Errors
+    /// Returns an error if the directory or its database cannot be used, or the event log or audit log belongs to another database.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let lock = open::take(directory)?;
         let file = directory.join(DATABASE_FILE);
         let (connection, published) = open::load(&file)?;
+        let database =
+            identity::of_database(&connection).map_err(|error| OpenError::Database { file: file.clone(), error: error.to_string() })?;
+        // The leader may send changes without a copy of its database, and a standby looks at nothing else before it leads.
+        if let Some(database) = database {
+            identity::bind_parts(directory, &database)?;
+        }
         let followed = followed::prepare(&connection).and_then(|()| followed::read(&connection));
         let followed = followed.map_err(|error| OpenError::Database { file, error: error.to_string() })?;
         Ok(Self {
@@ -153,8 +162,9 @@ impl Replica {
         drop(self.receiving.take().ok_or(ReplicaError::OutOfPlace("the end of a copy"))?);
         let file = self.directory.join(RECEIVED_FILE);
         let copy = open_copy(&file).map_err(unusable)?;
-        if let Some(database) = identity::of_database(&copy).map_err(|error| unusable(error.into()))? {
-            identity::check_parts(&self.directory, &database)?;
+        let database = identity::of_database(&copy).map_err(|error| unusable(error.into()))?;
+        if let Some(database) = &database {
+            identity::check_parts(&self.directory, database)?;
         }
         keep_own(&copy, &self.directory.join(DATABASE_FILE)).map_err(|error| unusable(error.into()))?;
         let noted = followed::prepare(&copy).and_then(|()| followed::write(&copy, followed));
@@ -163,6 +173,9 @@ impl Replica {
         match Backup::new(&copy, &mut self.connection)?.step(-1)? {
             StepResult::Done => {}
             other => return Err(ReplicaError::Copy(format!("another process works on this node's database ({other:?})"))),
+        }
+        if let Some(database) = &database {
+            identity::bind_parts(&self.directory, database)?;
         }
         self.published.store(Arc::new(snapshot));
         (self.is_copy, self.followed) = (true, followed);

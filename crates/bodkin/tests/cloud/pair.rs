@@ -11,6 +11,7 @@ mod graphs;
 mod guarantees;
 mod hand_over;
 mod hostile;
+mod identity;
 mod messages;
 mod moves;
 mod no_leader;

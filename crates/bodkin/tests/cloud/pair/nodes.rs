@@ -49,10 +49,7 @@ pub struct Node {
 impl Node {
     /// Of the pair in `place`, with its data in the directory `name` there.
     fn start(arguments: &[&str], place: &Path, name: &str) -> Self {
-        let mut command = Command::new(BINARY);
-        command.args(arguments).args(["--output", "json", "--log", "info", "--config"]).arg(place.join(CONFIG));
-        command.arg("--data").arg(place.join(name));
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child = Self::command(arguments, place, name).spawn().expect("the binary starts");
         let (sender, lines) = mpsc::channel();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -62,6 +59,13 @@ impl Node {
         let mut node = Self { child, lines: Mutex::new(lines), said, first: Value::Null, ready: None, operator: None };
         node.first = node.line().unwrap_or_else(|| panic!("it said nothing but: {}", node.said.lock().unwrap()));
         node
+    }
+
+    fn command(arguments: &[&str], place: &Path, name: &str) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).args(["--output", "json", "--log", "info", "--config"]).arg(place.join(CONFIG));
+        command.arg("--data").arg(place.join(name)).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
     }
 
     fn line(&self) -> Option<Value> {
@@ -296,6 +300,21 @@ impl Pair {
     /// Where the Backup listens for the Primary.
     pub fn peer(&self) -> String {
         self.backup_address.expect("a Backup was started").to_string()
+    }
+
+    /// Starts the standby, which is to end by itself. Returns its exit code and its standard error.
+    #[track_caller]
+    pub fn refused_backup(&self) -> (Option<i32>, String) {
+        let (witness, peer) = (self.witness_address.expect("a witness was started").to_string(), self.peer());
+        let arguments = [&["backup", "--pair-listen", &*peer, "--witness", &witness, "--any-port"], self.mode()].concat();
+        let mut child = Node::command(&arguments, self.place.path(), "backup").spawn().expect("the binary starts");
+        let has_ended = eventually(|| child.try_wait().expect("its status").is_some());
+        // A child that has ended cannot be killed.
+        let _ = child.kill();
+        let output = child.wait_with_output().expect("its output");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(has_ended, "the standby starts: {stderr}");
+        (output.status.code(), stderr)
     }
 
     /// With a witness, if one was started.
