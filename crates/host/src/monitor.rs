@@ -154,6 +154,32 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// Returns why requests have to go to another node; `None` if this one serves.
+    fn unready(&self) -> Option<&'static str> {
+        if !self.ready.load(Relaxed) {
+            return Some("not ready\n");
+        }
+        if let Some(leadership) = self.pair.as_ref().map(|pair| pair.leadership()) {
+            let troubles = leadership.troubles();
+            if troubles.has(Trouble::Record) {
+                return Some("the pair's record cannot be written\n");
+            }
+            if leadership.is_excluded() {
+                return Some("this node's certificate is revoked, and it takes no part in the pair\n");
+            }
+            if !leadership.leads() {
+                // The other node's ledger has the revocation, and refuses the connection by which this node would learn of it.
+                let is_revoked_there = troubles.has(Trouble::RevokedThere);
+                return Some(if is_revoked_there {
+                    "this node's certificate is revoked at another node, which refuses it\n"
+                } else {
+                    "not leading\n"
+                });
+            }
+        }
+        self.api.graphs.table().is_exhausted().then_some("operators of graphs do not end\n")
+    }
+
     /// Returns what `/readyz` says of a node that serves: 200, with what it refuses. Another node could not do better, or would lead.
     fn readiness(&self) -> Answer {
         let is_shared_away = self.store.standing().is_some_and(|standing| standing.away.is_some());
@@ -205,16 +231,7 @@ impl Monitor {
         }
         match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
-            "/readyz" if !self.ready.load(Relaxed) => Answer::text(503, "not ready\n"),
-            "/readyz" if self.pair.as_ref().is_some_and(|pair| pair.leadership().troubles().has(Trouble::Record)) => {
-                Answer::text(503, "the pair's record cannot be written\n")
-            }
-            "/readyz" if self.pair.as_ref().is_some_and(|pair| pair.leadership().is_excluded()) => {
-                Answer::text(503, "this node's certificate is revoked, and it takes no part in the pair\n")
-            }
-            "/readyz" if self.pair.as_ref().is_some_and(|pair| !pair.leadership().leads()) => Answer::text(503, "not leading\n"),
-            "/readyz" if self.api.graphs.table().is_exhausted() => Answer::text(503, "operators of graphs do not end\n"),
-            "/readyz" => self.readiness(),
+            "/readyz" => self.unready().map_or_else(|| self.readiness(), |why| Answer::text(503, why)),
             "/asyncapi.json" => self.async_api(request),
             "/api/v1/overview" => self.overview(),
             "/api/v1/live" => live::answer(request),

@@ -225,7 +225,8 @@ impl SharedTrust {
         } else if refusal.is_of_own_revoked() {
             let name = name_of(self.load().node);
             let text = format!(
-                "the node at {address} refuses this node's certificate as revoked: if this node is to return, issue another one for {name}"
+                "this node's certificate is revoked at the node at {address}, which refuses it: if this node is to return, issue another certificate \
+                 (bodkin cert issue --system {name} --new-key)"
             );
             self.participation.leadership.troubles().set(Trouble::RevokedThere, text, Some(REPORTED));
         }

@@ -195,6 +195,32 @@ fn standby_with_revoked_certificate_stays_out_until_reissued() {
 }
 
 #[test]
+fn standby_that_was_stopped_at_its_revocation_reports_it() {
+    let (mut pair, _witness, backup, primary) = Pair::secure("").begin();
+    let name = SystemName::from_stored(PAIR_NODES[1]);
+    let own = TrustDirectory::new(pair.trust("backup")).identity(&name).expect("it has one").certificate().serial_text();
+    assert!(eventually(|| state(&pair, "primary", &own) == Some("valid")), "{}", primary.said());
+    assert_eq!(backup.stop(), Some(0));
+    primary.protected(false);
+    cert(&pair, "primary", &["revoke", &own]);
+    assert!(eventually(|| primary.said().contains("certificates of the pair's nodes were read again")), "{}", primary.said());
+    let backup = pair.backup();
+    // Its own ledger lacks the revocation: the leader refuses the connection that would bring it.
+    let ready = || operator(&backup, "GET", "/readyz", None).expect_status(503).text();
+    assert!(eventually(|| ready().contains("this node's certificate is revoked at another node")), "{}: {}", ready(), backup.said());
+    assert_eq!(state(&pair, "backup", &own), Some("valid"));
+    assert_shown(Monitor::secure(backup.address(System::Monitor)), "BodkinPairCertificateRevoked");
+    // The reason stays for as long as the node is refused.
+    for _ in 0..60 {
+        assert!(ready().contains("revoked"), "{}", ready());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    cert(&pair, "backup", &["issue", "--system", PAIR_NODES[1], "--new-key"]);
+    primary.protected(true);
+    assert!(eventually(|| !ready().contains("revoked")), "{}", ready());
+}
+
+#[test]
 fn leader_with_revoked_certificate_gives_up_the_lead() {
     let (pair, _witness, mut backup, primary) = Pair::secure("").begin();
     let own = TrustDirectory::new(pair.trust("primary")).identity(&SystemName::from_stored(PAIR_NODES[0])).expect("it has one");
