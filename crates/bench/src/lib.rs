@@ -23,6 +23,7 @@ mod expectation;
 mod handshake;
 mod http;
 mod intercloud;
+mod isolation;
 mod lab;
 mod lanes;
 mod limit;
@@ -89,6 +90,11 @@ const THRESHOLD_MISSED: u8 = 4;
 /// # Errors
 /// The server does not start or answer, the machine does not allow the load, or a file cannot be written.
 pub fn run(command: BenchCommand, json: bool) -> anyhow::Result<u8> {
+    if command.experiment.mounts_disks()
+        && let Some(code) = isolation::rerun()?
+    {
+        return Ok(code);
+    }
     let document = match command.experiment {
         Experiment::Role => return event::role::run().map(|()| DONE),
         Experiment::Lab(options) if options.list => {

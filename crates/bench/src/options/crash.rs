@@ -110,6 +110,11 @@ impl CrashOptions {
         )
     }
 
+    /// Returns true if nodes get disks of their own.
+    pub fn mounts_disks(&self) -> bool {
+        self.fault.is_empty() || self.fault.iter().any(|fault| fault.needs_disks())
+    }
+
     /// x: what the lease implies.
     pub fn failover(&self) -> Duration {
         Duration::from_nanos(self.lease().failover().get().unsigned_abs())

@@ -132,3 +132,14 @@ pub(crate) enum Experiment {
     #[command(hide = true)]
     Role,
 }
+
+impl Experiment {
+    /// Returns true if the experiment mounts disks for its nodes.
+    pub(crate) fn mounts_disks(&self) -> bool {
+        match self {
+            Self::Outage(options) => options.with_disks,
+            Self::Crash(options) => options.mounts_disks(),
+            _ => false,
+        }
+    }
+}
