@@ -243,8 +243,9 @@ impl Draft<'_> {
 pub enum IdentityError {
     /// A part belongs to another database.
     #[error(
-        "the {part} in {directory} belongs to database {found}, and the database here is {expected}: ids of systems mean others there. \
-        Restore the database that belongs to it (bodkin db restore), name the data directory of this database (--data), or move the events aside (bodkin db discard-events)"
+        "the {part} in {directory} belongs to database {found}, and the database here is {expected}, in which ids name other systems: \
+        restore the database that belongs to it (bodkin db restore), name the other data directory (--data) or shared database (--database, BODKIN_DATABASE), \
+        or move the events aside (bodkin db discard-events)"
     )]
     OtherDatabase {
         /// The part, in words.
@@ -255,6 +256,34 @@ pub enum IdentityError {
         found: DatabaseId,
         /// The database of the directory.
         expected: DatabaseId,
+    },
+    /// A part belongs to a database, and the directory has none.
+    #[error(
+        "the {part} in {directory} belongs to database {found}, and the directory has no database: restore a copy (bodkin db restore), \
+        name the other data directory (--data) or shared database (--database, BODKIN_DATABASE), or move the events aside (bodkin db discard-events)"
+    )]
+    MissingDatabase {
+        /// The part, in words.
+        part: &'static str,
+        /// The data directory.
+        directory: PathBuf,
+        /// The database that the part belongs to.
+        found: DatabaseId,
+    },
+    /// A part belongs to another database than the shared one that was named.
+    #[error(
+        "the {part} in {directory} belongs to database {found}, and --database (BODKIN_DATABASE) names {named}: name the database of this directory, \
+        another data directory (--data), or move the events aside (bodkin db discard-events)"
+    )]
+    OtherShared {
+        /// The part, in words.
+        part: &'static str,
+        /// The data directory.
+        directory: PathBuf,
+        /// The database that the part belongs to.
+        found: DatabaseId,
+        /// The shared database, in words.
+        named: String,
     },
     /// A file cannot be read or written.
     #[error("{path} cannot be used: {error}")]
@@ -275,9 +304,17 @@ fn in_file(path: &Path) -> impl Fn(io::Error) -> IdentityError + '_ {
 /// # Errors
 /// Returns an error if a file cannot be read, or names no database.
 pub fn database_of_parts(directory: &Path) -> Result<Option<DatabaseId>, IdentityError> {
-    for (name, _) in PARTS {
-        if let Some(id) = database_of(&directory.join(name).join(PART_FILE))? {
-            return Ok(Some(id));
+    Ok(bound_part(directory)?.map(|(_, database)| database))
+}
+
+/// Returns the first part of a directory that names a database, in words, and its database.
+///
+/// # Errors
+/// Returns an error if a file cannot be read, or names no database.
+pub(crate) fn bound_part(directory: &Path) -> Result<Option<(&'static str, DatabaseId)>, IdentityError> {
+    for (name, part) in PARTS {
+        if let Some(database) = database_of(&directory.join(name).join(PART_FILE))? {
+            return Ok(Some((part, database)));
         }
     }
     Ok(None)

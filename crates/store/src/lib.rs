@@ -12,6 +12,7 @@ mod authorization;
 pub mod certificate_line;
 mod cloud;
 mod database;
+pub mod database_choice;
 pub mod delivery;
 mod draft;
 pub mod event_log;

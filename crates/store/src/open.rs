@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::{
     Source, Store, WRITE_QUEUE_OPERATIONS_MAX,
     database::{Database, DatabaseError},
-    followed,
+    database_choice, followed,
     following::{self, Following, Reporter},
     identity::{DirectoryIdentity, IdentityError},
     load,
@@ -73,6 +73,28 @@ pub enum OpenError {
     /// The database and the files beside it do not belong together.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The cloud was moved to a shared database, and none is named.
+    #[error(
+        "the cloud of {directory} was moved to a shared database, and none is named: name it (--database, BODKIN_DATABASE). \
+        To undo the move, stop all nodes of the shared database and rename {file} to bodkin.sqlite"
+    )]
+    Moved {
+        /// The data directory.
+        directory: PathBuf,
+        /// The database from before the move.
+        file: PathBuf,
+    },
+    /// The directory belongs to a node of a shared database, and none is named.
+    #[error(
+        "the data directory {directory} belongs to a node of the shared database{database}, and none is named: name it (--database, BODKIN_DATABASE), \
+        or give a cloud by itself a data directory of its own (--data)"
+    )]
+    OfShared {
+        /// The data directory.
+        directory: PathBuf,
+        /// A space and the database's identity, if the directory names it.
+        database: String,
+    },
     /// The shared database cannot be used.
     #[error("cannot use the database {place}: {error}.")]
     Shared {
@@ -126,6 +148,8 @@ impl Opened {
 
 pub(crate) fn open(directory: &Path, outlet: Option<Outlet>) -> Result<Opened, OpenError> {
     let lock = take(directory)?;
+    database_choice::refuse_elsewhere(directory)?;
+    database_choice::refuse_missing(directory)?;
     let file = directory.join(DATABASE_FILE);
     let (connection, published) = load(&file)?;
     // From here on this node writes changes of its own, so it cannot continue behind a former leader.

@@ -17,6 +17,7 @@ use rusqlite::{
 use crate::{
     OpenError, audit, certificate_line,
     database::{Database, DatabaseError},
+    database_choice,
     followed::{self, Followed},
     identity::{self, IdentityError},
     load,
@@ -93,6 +94,7 @@ impl Replica {
     /// Returns an error if the directory or its database cannot be used, or the event log or audit log belongs to another database.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let lock = open::take(directory)?;
+        database_choice::refuse_elsewhere(directory)?;
         let file = directory.join(DATABASE_FILE);
         let (connection, published) = open::load(&file)?;
         let database =

@@ -47,6 +47,7 @@ use crate::{
     OpenError,
     audit::Head,
     database::{Database, DatabaseResult},
+    database_choice,
     draft::{Draft, OperationError},
     identity::DirectoryIdentity,
     open::Opened,
@@ -57,8 +58,8 @@ use crate::{
 /// How long a node may hold its turn: then the server takes its transaction back, also if the node's network is cut.
 pub(crate) const TURN_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// What names a node, in its data directory.
-const NODE_FILE: &str = "node";
+/// File of a data directory with the name of its node.
+pub(crate) const NODE_FILE: &str = "node";
 
 /// What the threads that work on a shared database have in common.
 pub(crate) struct Shared {
@@ -205,7 +206,8 @@ pub(crate) fn open(directory: &Path, place: &DatabasePlace) -> Result<Opened, Op
 fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenError> {
     let lock = crate::open::take(directory)?;
     let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
-    let node = node_of(directory).map_err(in_directory)?;
+    let name = NodeName::of(directory).map_err(in_directory)?;
+    let node = name.name.clone();
     let identity = crate::open::begin(directory)?;
     let refused = |error: &dyn std::fmt::Display| OpenError::Shared { place: place.to_string(), error: error.to_string() };
     let session = Session::connect(place, &node, "follows").map_err(|error| {
@@ -213,6 +215,9 @@ fn open_waiting(directory: &Path, place: &DatabasePlace) -> Result<Opened, OpenE
             "{error}. See that PostgreSQL runs and is reached from here, and takes host, port, user, password and database of its URL; bodkin doctor with the same options looks"
         ))
     })?;
+    let cloud = schema::cloud(&session).map_err(|error| refused(&error))?;
+    database_choice::refuse_other_shared(directory, cloud.as_ref())?;
+    name.keep(directory).map_err(in_directory)?;
     schema::prepare(&session, &node).map_err(|error| refused(&error))?;
     claim::take(&session, &node, &identity).map_err(|error| refused(&error))?;
     match place.secrecy() {
@@ -274,26 +279,40 @@ fn begin(session: &Session, own_core: &OwnCore) -> DatabaseResult<(Commit, Snaps
     Ok(read)
 }
 
-/// What this node is called in the database: drawn once, and kept in its data directory.
-fn node_of(directory: &Path) -> io::Result<String> {
-    let file = directory.join(NODE_FILE);
-    match fs::read_to_string(&file) {
-        Ok(name) if is_node(name.trim()) => Ok(name.trim().to_owned()),
-        Ok(_) => Err(io::Error::other(format!("{} names no node: 16 digits and letters from a to f are expected", file.display()))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let mut drawn = [0; 8];
-            aws_lc_rs::rand::fill(&mut drawn).map_err(|_| io::Error::other("the system gives no random bytes"))?;
-            let name = format!("{:016x}", u64::from_be_bytes(drawn));
-            // Whole or not at all, also behind a power failure: a node that has an empty name does not start.
-            let next = directory.join(format!("{NODE_FILE}.next"));
-            let mut to = File::create(&next)?;
-            to.write_all(format!("{name}\n").as_bytes())?;
-            to.sync_all()?;
-            fs::rename(&next, &file)?;
-            File::open(directory)?.sync_all()?;
-            Ok(name)
+/// The name of a node in its shared database: drawn once, and kept in its data directory.
+struct NodeName {
+    name: String,
+    is_kept: bool,
+}
+
+impl NodeName {
+    /// Reads the name of a directory's node, or draws one.
+    fn of(directory: &Path) -> io::Result<Self> {
+        let file = directory.join(NODE_FILE);
+        match fs::read_to_string(&file) {
+            Ok(name) if is_node(name.trim()) => Ok(Self { name: name.trim().to_owned(), is_kept: true }),
+            Ok(_) => Err(io::Error::other(format!("{} names no node: 16 digits and letters from a to f are expected", file.display()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut drawn = [0; 8];
+                aws_lc_rs::rand::fill(&mut drawn).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+                Ok(Self { name: format!("{:016x}", u64::from_be_bytes(drawn)), is_kept: false })
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => Err(error),
+    }
+
+    /// Writes a drawn name into the directory, which then counts as a directory of the shared database. Blocks until the name is on the disk.
+    fn keep(&self, directory: &Path) -> io::Result<()> {
+        if self.is_kept {
+            return Ok(());
+        }
+        // Whole or not at all, also after a power failure: a node with an empty name does not start.
+        let next = directory.join(format!("{NODE_FILE}.next"));
+        let mut to = File::create(&next)?;
+        to.write_all(format!("{}\n", self.name).as_bytes())?;
+        to.sync_all()?;
+        fs::rename(&next, directory.join(NODE_FILE))?;
+        File::open(directory)?.sync_all()
     }
 }
 

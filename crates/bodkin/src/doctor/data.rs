@@ -8,6 +8,7 @@ use std::{
 };
 
 use bodkin_store::{
+    database_choice::{self, Elsewhere},
     identity,
     inspection::{self, Inspection},
 };
@@ -47,9 +48,13 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     found.push(sync_time(&there));
     if there == directory {
         found.push(lock(&directory));
-        found.push(database(&directory));
         if !settings.is_shared() {
-            found.extend(belongs_together(&directory));
+            if let Some(elsewhere) = database_choice::elsewhere(&directory) {
+                found.push(no_database_named(&elsewhere));
+            } else {
+                found.push(database(&directory));
+                found.extend(belongs_together(&directory));
+            }
         }
         // One that cannot be read is told already.
         let was_secure = inspection::was_secure(&directory).ok().flatten().filter(|_| settings.adopt_data != Some(true));
@@ -175,6 +180,17 @@ fn database(directory: &Path) -> Finding {
     }
 }
 
+/// The directory of a node of a shared database, if none is named.
+fn no_database_named(elsewhere: &Elsewhere) -> Finding {
+    let found = match elsewhere {
+        Elsewhere::Moved(file) => {
+            format!("the cloud was moved to a shared database, and none is named; its database from before is {}", file.display())
+        }
+        Elsewhere::Shared => "the directory belongs to a node of a shared database, and none is named".to_owned(),
+    };
+    Finding::problem("identity", found, "name the shared database (--database, BODKIN_DATABASE)")
+}
+
 /// Events and an audit log of another database than the one that is there.
 fn belongs_together(directory: &Path) -> Option<Finding> {
     let (parts, own) = (identity::database_of_parts(directory), inspection::database_id(directory));
@@ -185,7 +201,7 @@ fn belongs_together(directory: &Path) -> Option<Finding> {
                 "events and audit log belong to database {parts}, and the database is {}",
                 own.map_or_else(|| "missing".to_owned(), |own| own.to_string())
             ),
-            "restore a copy of that database (bodkin db restore), or move the events aside (bodkin db discard-events)",
+            "restore a copy of that database (bodkin db restore), name it if it is a shared one (--database, BODKIN_DATABASE), or move the events aside (bodkin db discard-events)",
         )),
         (Ok(Some(parts)), Ok(_)) => Some(Finding::ok("identity", format!("database, events and audit log are of database {parts}"))),
         (Ok(None), _) => None,

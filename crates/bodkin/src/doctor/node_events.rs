@@ -26,7 +26,7 @@ pub fn examine(settings: &Settings) -> Vec<Finding> {
     // Settings that cannot be read are reported with the other options.
     let (Ok(Some(place)), Ok(terms)) = (settings.node_events(), settings.node_stream()) else { return Vec::new() };
     let database = settings.shared_database().ok().flatten();
-    let cloud = database.and_then(|database| look(&database).ok()?.cloud).unwrap_or_else(|| NO_CLOUD.to_owned());
+    let cloud = database.and_then(|database| Some(look(&database).ok()?.cloud?.to_string())).unwrap_or_else(|| NO_CLOUD.to_owned());
     let node = settings.data.as_deref().and_then(node_of).unwrap_or_else(|| NO_NODE.to_owned());
     let found = match terms {
         Some(terms) => look_at(&place, &terms, &NodeStream::new(place.clone(), &terms, &cloud, &node)),

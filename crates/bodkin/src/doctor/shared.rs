@@ -1,18 +1,45 @@
 //! The database that several nodes share: is it reached, may this user work with it, and is it of this version?
 
-use bodkin_store::shared::{DatabasePlace, Look, Secrecy, look};
+use std::path::Path;
+
+use bodkin_store::{
+    database_choice,
+    identity::{self, DatabaseId},
+    shared::{DatabasePlace, Look, Secrecy, look},
+};
 
 use super::finding::Finding;
 use crate::settings::Settings;
 
 const CHECK: &str = "shared database";
+/// The check whether the parts of the data directory belong to the database.
+const IDENTITY: &str = "identity";
 
 /// Looks at it, if there is one.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
     match settings.shared_database() {
-        Ok(Some(place)) => std::iter::once(judge(&place, look(&place))).chain(secrecy(&place)).collect(),
+        Ok(Some(place)) => {
+            let looked = look(&place);
+            let directory = settings.data.as_deref().expect("complete settings have every option");
+            let belonging = looked.as_ref().ok().and_then(|look| belonging(directory, look.cloud.as_ref()));
+            std::iter::once(judge(&place, looked)).chain(belonging).chain(secrecy(&place)).collect()
+        }
         // That it cannot be read is told with the other options.
         Ok(None) | Err(_) => Vec::new(),
+    }
+}
+
+/// Whether the events and the audit log of the data directory are of the database's cloud. `None` if the directory has neither.
+fn belonging(directory: &Path, cloud: Option<&DatabaseId>) -> Option<Finding> {
+    match database_choice::refuse_other_shared(directory, cloud) {
+        Err(error) => {
+            let advice = "name the database of this directory (--database, BODKIN_DATABASE), or another data directory (--data)";
+            Some(Finding::problem(IDENTITY, error.to_string(), advice))
+        }
+        Ok(()) => {
+            let bound = identity::database_of_parts(directory).ok()??;
+            Some(Finding::ok(IDENTITY, format!("shared database, events and audit log are of database {bound}")))
+        }
     }
 }
 

@@ -126,6 +126,32 @@ fn directory_of_another_cloud_is_refused() {
     let place = TempDir::new().expect("a temporary directory");
     let data = place.path().join("node");
     launch(&server, &data).start().stop();
-    let Refusal { code, stderr } = launch(&other, &data).try_start().err().expect("it is refused");
-    assert!(code == Some(1) && stderr.contains("belongs to database") && stderr.contains("discard-events"), "{stderr}");
+    let own = fs::read_to_string(data.join("events/database")).expect("the event log names its database").trim().to_owned();
+    let is_refused = |launch: Launch, words: &[&str]| {
+        let Refusal { code, stderr } = launch.try_start().err().expect("it is refused");
+        let has_all = words.iter().chain(&[&*own, "--database", "BODKIN_DATABASE"]).all(|word| stderr.contains(word));
+        assert!(code == Some(1) && has_all, "{stderr}");
+    };
+    let doctor = |url: Option<String>| {
+        let mut command = Command::new(BINARY);
+        command.args(["doctor", "--insecure", "--stall-s", "1", "--data"]).arg(&data).env_remove("BODKIN_DATABASE");
+        let output = command.envs(url.map(|url| ("BODKIN_DATABASE", url))).output().expect("it starts");
+        // Its lines are folded.
+        String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    // An empty database stays empty.
+    is_refused(launch(&other, &data), &["belongs to database", "an empty one", "discard-events"]);
+    assert!(doctor(Some(other.url())).contains(&format!("belongs to database {own}")), "{}", doctor(Some(other.url())));
+    assert_eq!(other.sql("cloud", "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bodkin%'"), "0");
+    launch(&other, &place.path().join("stranger")).start().stop();
+    let cloud = other.sql("cloud", "SELECT cloud FROM bodkin.shared");
+    is_refused(launch(&other, &data), &["belongs to database", &cloud, "discard-events"]);
+    assert!(doctor(Some(other.url())).contains(&cloud), "{}", doctor(Some(other.url())));
+    assert_eq!(other.sql("cloud", "SELECT count(*) FROM bodkin.node_start"), "1");
+    // Without the option no empty database is made.
+    is_refused(Launch::new().data(&data), &["belongs to a node of the shared database"]);
+    assert!(doctor(None).contains("belongs to a node of a shared database, and none is named"), "{}", doctor(None));
+    assert!(!data.join("bodkin.sqlite").exists());
+    assert!(doctor(Some(server.url())).contains(&format!("are of database {own}")), "{}", doctor(Some(server.url())));
+    launch(&server, &data).start();
 }

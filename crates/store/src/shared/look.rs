@@ -1,6 +1,7 @@
 //! A look at a database that is to be shared, which changes nothing: for diagnosis.
 
 use super::{place::DatabasePlace, schema, session::Session};
+use crate::identity::DatabaseId;
 
 /// What it is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub struct Look {
     pub version_known: i64,
     /// Whether tables can be made, as the first node does.
     pub may_make: bool,
-    /// What its cloud is called between nodes, where tables of this version are there.
-    pub cloud: Option<String>,
+    /// Identity of its cloud, if it has tables of a release with identities.
+    pub cloud: Option<DatabaseId>,
     /// Nodes that are connected.
     pub nodes: i64,
     /// Settings under which a crash of the server may lose what was answered.
@@ -37,6 +38,7 @@ fn look_waiting(place: &DatabasePlace) -> Result<Look, String> {
     // No node: what a node keeps for itself is not looked at.
     let session = Session::connect(place, "none", "doctor").map_err(|error| error.to_string())?;
     let version = schema::version(&session).map_err(|error| error.to_string())?;
+    let cloud = schema::cloud(&session).map_err(|error| error.to_string())?;
     let read = || {
         let unsafe_settings =
             session.rows("SELECT name::text FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'", ())?;
@@ -45,7 +47,7 @@ fn look_waiting(place: &DatabasePlace) -> Result<Look, String> {
             version,
             version_known: schema::VERSION,
             may_make: session.one("SELECT has_database_privilege(current_database(), 'CREATE')", ())? == Some(true),
-            cloud: if version == Some(schema::VERSION) { session.one("SELECT cloud FROM bodkin.shared", ())? } else { None },
+            cloud,
             nodes: session.one(NODES, ())?.unwrap_or_default(),
             awaits_standby: session.one("SELECT current_setting('synchronous_standby_names') <> ''", ())? == Some(true),
             unsafe_settings: unsafe_settings.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,

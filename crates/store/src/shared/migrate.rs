@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, types::ValueRef};
 
 use super::{
-    node_of,
+    NodeName,
     place::DatabasePlace,
     schema::{self, SchemaError},
     session::Session,
@@ -114,12 +114,16 @@ fn migrate_waiting(directory: &Path, place: &DatabasePlace) -> Result<Migrated, 
             return Err(MigrateError::Staying(what));
         }
     }
-    let node = node_of(directory).map_err(|error| OpenError::Directory { directory: directory.to_owned(), error })?;
+    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
+    let name = NodeName::of(directory).map_err(in_directory)?;
     let shared = |why: String| MigrateError::Shared { place: place.to_string(), why };
-    let session = Session::connect(place, &node, "migrates").map_err(|error| shared(error.to_string()))?;
-    schema::prepare(&session, &node).map_err(|error: SchemaError| shared(error.to_string()))?;
+    let session = Session::connect(place, &name.name, "migrates").map_err(|error| shared(error.to_string()))?;
+    schema::prepare(&session, &name.name).map_err(|error: SchemaError| shared(error.to_string()))?;
     match fill(&own, &session).map_err(|error| shared(error.to_string()))? {
-        Filled::Moved(migrated) => Ok(migrated),
+        Filled::Moved(migrated) => {
+            name.keep(directory).map_err(in_directory)?;
+            Ok(migrated)
+        }
         Filled::NotEmpty => Err(MigrateError::NotEmpty(place.to_string())),
         Filled::Different => Err(MigrateError::Different(place.to_string())),
     }

@@ -7,10 +7,12 @@ use super::{
     claim,
     session::{Session, schema_of},
 };
-use crate::database::DatabaseError;
+use crate::{database::DatabaseError, identity::DatabaseId};
 
 /// The version of the tables, and the oldest Bodkin's that work with them is the same.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
+/// The first version of the tables in which a cloud has an identity.
+const CLOUD_SINCE: i64 = 2;
 /// What each version has beside the one before it. Nodes of the earlier version work on beside those of this one: nothing that they know has changed.
 const STEPS: [&str; 4] = [SHARED, NODES, ACCOUNTS, claim::TABLE];
 /// Held while tables are looked at and made.
@@ -89,6 +91,14 @@ pub(crate) fn version(session: &Session) -> Result<Option<i64>, SchemaError> {
         return if is_there == Some(true) { Err(SchemaError::Foreign) } else { Ok(None) };
     }
     Ok(session.one("SELECT version FROM bodkin.shared", ())?)
+}
+
+/// Returns the identity of the cloud in the database; `None` if there are no tables, or tables of a release before identities.
+pub(crate) fn cloud(session: &Session) -> Result<Option<DatabaseId>, SchemaError> {
+    if version(session)?.is_none_or(|version| version < CLOUD_SINCE) {
+        return Ok(None);
+    }
+    Ok(session.one::<String>("SELECT cloud FROM bodkin.shared", ())?.and_then(|cloud| cloud.parse().ok()))
 }
 
 /// Texts are compared and ordered by their bytes, whatever the database's language.
