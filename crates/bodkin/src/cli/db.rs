@@ -39,8 +39,8 @@ enum DbCommand {
     ImportArrowhead(ImportOptions),
     /// Move the cloud from the database in its data directory into one that several nodes share; the cloud must not run
     #[command(
-        after_help = "Every row keeps its id. The database in the data directory stays as it is; the directory becomes that of the cloud's first node. Real-time topics and graphs \
-        do not move: one node serves them."
+        after_help = "Every row keeps its id. The database in the data directory is renamed to bodkin.sqlite.moved; the directory becomes that of the cloud's first node, and \
+        starts only with --database. Real-time topics and graphs do not move: one node serves them."
     )]
     Migrate {
         /// What it is moved from
@@ -81,11 +81,11 @@ pub fn run(options: DbOptions, printer: Printer) -> anyhow::Result<u8> {
         DbCommand::ImportArrowhead(import) => return super::import::run(&import, &options.data, printer),
         DbCommand::Migrate { database, .. } => {
             let place = DatabasePlace::parse(&database)?;
-            let Migrated { systems, services, rows } = migrate(&options.data, &place)?;
+            let Migrated { systems, services, rows, kept } = migrate(&options.data, &place)?;
             let told = format!("{place} has the cloud of {}: {systems} systems, {services} services, {rows} rows", options.data.display());
-            let next = "Start it with --database at every node; the database in the data directory is not used any more.";
+            let next = format!("Start it with --database at every node; the database from before is kept as {}.", kept.display());
             printer.done(
-                &json!({"database": place.to_string(), "systems": systems, "services": services, "rows": rows}),
+                &json!({"database": place.to_string(), "systems": systems, "services": services, "rows": rows, "kept": kept}),
                 &format!("{told}. {next}"),
             )?;
         }

@@ -239,8 +239,31 @@ fn a_cloud_moves_with_its_ids() {
     let migrate = ["db", "migrate", "--from", "sqlite", "--to", "postgres"];
     let moved = bodkin(&migrate, place.path(), &server);
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stderr));
+    // The database from before is kept, and served by no start that lacks the option.
+    let (file, kept) = (place.path().join("bodkin.sqlite"), place.path().join("bodkin.sqlite.moved"));
+    assert!(!file.exists() && kept.exists());
+    let again = bodkin(&migrate, place.path(), &server);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("was moved before"), "{again:?}");
+    let refusal = Launch::new().data(place.path()).try_start().err().expect("it is refused");
+    assert!(refusal.code == Some(1), "{}", refusal.stderr);
+    assert!(
+        ["--database", "BODKIN_DATABASE", "bodkin.sqlite.moved"].iter().all(|word| refusal.stderr.contains(word)),
+        "{}",
+        refusal.stderr
+    );
+    let doctor = Command::new(BINARY).args(["doctor", "--insecure", "--stall-s", "1", "--data"]).arg(place.path()).output();
+    let doctor = doctor.expect("the binary starts");
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(doctor.status.code() == Some(1) && told.contains("bodkin.sqlite.moved"), "{told}");
+    // The move can be undone.
+    std::fs::rename(&kept, &file).expect("it is there");
+    let own = Launch::new().data(place.path()).start();
+    assert_eq!(offered(&own, "temperature"), [number(&entry, "/id")]);
+    assert!(own.stop().success());
     let again = bodkin(&migrate, place.path(), &server);
     assert!(String::from_utf8_lossy(&again.stderr).contains("has a cloud already"), "{again:?}");
+    assert!(file.exists() && !kept.exists(), "what was refused moves nothing");
+    std::fs::rename(&file, &kept).expect("it is there");
     let doctor = bodkin(&["doctor", "--insecure", "--stall-s", "1", "--output", "json"], place.path(), &server);
     let findings: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
     let told = list(&findings, "/findings").iter().find(|finding| finding["check"] == "shared database").expect("it is looked at");

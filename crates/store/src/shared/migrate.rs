@@ -1,6 +1,10 @@
 //! A cloud moves from a database of its own into one that nodes share: every row with its id, or nothing.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::{Connection, types::ValueRef};
 
@@ -13,6 +17,7 @@ use super::{
 use crate::{
     DatabaseError, OpenError,
     database::{Database, DatabaseResult, Value},
+    database_choice::{Elsewhere, MOVED_FILE, elsewhere},
     identity, load,
     open::{self, DATABASE_FILE},
 };
@@ -50,8 +55,11 @@ const TABLES: [&str; 27] = [
 /// What one node serves, and a cloud of several does not.
 const STAYING: [(&str, &str); 2] = [("real_time_topic", "real-time topics"), ("graph", "graphs")];
 
+/// Endings of the files that SQLite keeps beside a database.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
 /// What has moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
     /// Registered systems.
     pub systems: usize,
@@ -59,6 +67,8 @@ pub struct Migrated {
     pub services: usize,
     /// Rows of all tables.
     pub rows: usize,
+    /// The database from before the move.
+    pub kept: PathBuf,
 }
 
 /// Why nothing has moved.
@@ -70,6 +80,37 @@ pub enum MigrateError {
     /// Nothing to move.
     #[error("there is no database in {0}: name the data directory of the local cloud (--data)")]
     NoDatabase(PathBuf),
+    /// Moved before.
+    #[error("the cloud of {directory} was moved before, and its database is {file}: to move it again, rename {file} to bodkin.sqlite")]
+    Moved {
+        /// The data directory.
+        directory: PathBuf,
+        /// The database from before the move.
+        file: PathBuf,
+    },
+    /// The database from before an earlier move is in the way.
+    #[error("{0} is there from an earlier move: move it to another place first")]
+    InTheWay(PathBuf),
+    /// The database could not be renamed.
+    #[error("{directory}: bodkin.sqlite cannot be renamed: {error}; nothing was moved")]
+    Rename {
+        /// The data directory.
+        directory: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// It is not known whether the shared database has the cloud.
+    #[error(
+        "{place} did not confirm the move: {error}. bodkin doctor tells whether it has the cloud; if it is empty, rename {file} to bodkin.sqlite and move the cloud again"
+    )]
+    Unconfirmed {
+        /// Where the shared database is.
+        place: String,
+        /// The database's error.
+        error: DatabaseError,
+        /// The database from before the move.
+        file: PathBuf,
+    },
     /// The other database.
     #[error("{place}: {why}")]
     Shared {
@@ -91,13 +132,18 @@ pub enum MigrateError {
     Different(String),
 }
 
-/// Moves the database in `directory`, which no Bodkin may use, and which stays as it is. The directory becomes that of the cloud's first node.
+/// Moves the database in `directory`, which no Bodkin may use. The directory becomes that of the cloud's first node.
+///
+/// Renames the database to [`MOVED_FILE`], so that no start without the shared database serves the cloud a second time.
 ///
 /// # Errors
-/// There is nothing to move, or nothing that may be moved, or nowhere to move it to; then both are as they were.
+/// Returns an error if there is nothing to move, nothing that may be moved, or nowhere to move it to. Both databases are then as they were, except after
+/// [`MigrateError::Unconfirmed`].
 pub fn migrate(directory: &Path, place: &DatabasePlace) -> Result<Migrated, MigrateError> {
-    if !directory.join(DATABASE_FILE).exists() {
-        return Err(MigrateError::NoDatabase(directory.to_owned()));
+    match elsewhere(directory) {
+        Some(Elsewhere::Moved(file)) => return Err(MigrateError::Moved { directory: directory.to_owned(), file }),
+        None if directory.join(DATABASE_FILE).exists() => {}
+        None | Some(Elsewhere::Shared) => return Err(MigrateError::NoDatabase(directory.to_owned())),
     }
     // A session waits on a thread that may.
     let moved = std::thread::scope(|scope| scope.spawn(|| migrate_waiting(directory, place)).join());
@@ -106,6 +152,10 @@ pub fn migrate(directory: &Path, place: &DatabasePlace) -> Result<Migrated, Migr
 
 fn migrate_waiting(directory: &Path, place: &DatabasePlace) -> Result<Migrated, MigrateError> {
     let _lock = open::take(directory)?;
+    let (kept, in_directory) = (directory.join(MOVED_FILE), |error| OpenError::Directory { directory: directory.to_owned(), error });
+    if kept.exists() {
+        return Err(MigrateError::InTheWay(kept));
+    }
     let (own, _) = open::load(&directory.join(DATABASE_FILE))?;
     let unreadable = |error: rusqlite::Error| OpenError::Database { file: directory.join(DATABASE_FILE), error: error.to_string() };
     for (table, what) in STAYING {
@@ -114,29 +164,53 @@ fn migrate_waiting(directory: &Path, place: &DatabasePlace) -> Result<Migrated, 
             return Err(MigrateError::Staying(what));
         }
     }
-    let in_directory = |error| OpenError::Directory { directory: directory.to_owned(), error };
     let name = NodeName::of(directory).map_err(in_directory)?;
     let shared = |why: String| MigrateError::Shared { place: place.to_string(), why };
     let session = Session::connect(place, &name.name, "migrates").map_err(|error| shared(error.to_string()))?;
     schema::prepare(&session, &name.name).map_err(|error: SchemaError| shared(error.to_string()))?;
-    match fill(&own, &session).map_err(|error| shared(error.to_string()))? {
-        Filled::Moved(migrated) => {
-            name.keep(directory).map_err(in_directory)?;
-            Ok(migrated)
-        }
-        Filled::NotEmpty => Err(MigrateError::NotEmpty(place.to_string())),
-        Filled::Different => Err(MigrateError::Different(place.to_string())),
+    let (systems, services, rows) = match fill(&own, &session).map_err(|error| shared(error.to_string()))? {
+        Filled::Moved { systems, services, rows } => (systems, services, rows),
+        Filled::NotEmpty => return Err(MigrateError::NotEmpty(place.to_string())),
+        Filled::Different => return Err(MigrateError::Different(place.to_string())),
+    };
+    name.keep(directory).map_err(in_directory)?;
+    open::fold(&own);
+    drop(own);
+    // Before the commit: a kill between the two may leave no cloud to start, and never two of them.
+    let renamed = |error| MigrateError::Rename { directory: directory.to_owned(), error };
+    set_aside(directory).map_err(renamed)?;
+    match session.batch("COMMIT") {
+        Ok(()) => Ok(Migrated { systems, services, rows, kept }),
+        Err(error) => Err(MigrateError::Unconfirmed { place: place.to_string(), error, file: kept }),
     }
+}
+
+/// Renames the database of a directory to [`MOVED_FILE`]. Blocks until the names are on the disk.
+fn set_aside(directory: &Path) -> io::Result<()> {
+    // The database last: until then it is where a start looks for it. The other files are empty, because the log was folded into it.
+    for beside in BESIDE {
+        match fs::rename(directory.join(format!("{DATABASE_FILE}{beside}")), directory.join(format!("{MOVED_FILE}{beside}"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::rename(directory.join(DATABASE_FILE), directory.join(MOVED_FILE))?;
+    File::open(directory)?.sync_all()
 }
 
 /// What has become of it.
 enum Filled {
-    Moved(Migrated),
+    /// The transaction is open, with every row.
+    Moved {
+        systems: usize,
+        services: usize,
+        rows: usize,
+    },
     NotEmpty,
     Different,
 }
 
-/// Copies every row in one transaction, and looks at what came of it before it counts. A connection that ends takes everything back.
+/// Copies every row in one transaction, which the caller commits, and compares the copy. A connection that ends takes everything back.
 fn fill(own: &Connection, session: &Session) -> DatabaseResult<Filled> {
     let [number] = session.batch_numbers("BEGIN; SELECT number FROM shared FOR UPDATE")?;
     if number != 0 || session.one::<i64>("SELECT count(*) FROM system_", ())? != Some(0) {
@@ -166,8 +240,8 @@ fn fill(own: &Connection, session: &Session) -> DatabaseResult<Filled> {
         session.run("UPDATE shared SET cloud = ?1", [Value::from(database.to_string())])?;
     }
     // The first commit is told to nobody: who has begun before reads everything.
-    session.batch("UPDATE shared SET number = 1; COMMIT")?;
-    Ok(Filled::Moved(Migrated { systems: moved.systems().len(), services: moved.entries().len(), rows }))
+    session.batch("UPDATE shared SET number = 1")?;
+    Ok(Filled::Moved { systems: moved.systems().len(), services: moved.entries().len(), rows })
 }
 
 /// Copies a table; gives how many rows it has.

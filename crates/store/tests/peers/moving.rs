@@ -54,7 +54,8 @@ fn every_row_of_every_table_moves_with_its_id() {
     let before: BTreeMap<&str, Vec<Row>> = names.iter().map(|name| (name.as_str(), of_file(&own, name))).collect();
     let without_rows: Vec<&str> = before.iter().filter(|(_, rows)| rows.is_empty()).map(|(name, _)| *name).collect();
     assert_eq!(without_rows.iter().collect::<BTreeSet<_>>(), EMPTY.iter().collect(), "what has no rows shows nothing");
-    let refused = || migrate(place.path(), &DatabasePlace::parse(&server.url()).unwrap()).unwrap_err();
+    let migrate_to = |place: &TempDir| migrate(place.path(), &DatabasePlace::parse(&server.url()).unwrap());
+    let refused = || migrate_to(&place).unwrap_err();
     for (table, row, what) in
         [("real_time_topic", "('HEAT', '{}')", "real-time topics"), ("graph", "('mean', '', NULL, NULL, NULL)", "graphs")]
     {
@@ -66,7 +67,7 @@ fn every_row_of_every_table_moves_with_its_id() {
     assert_eq!(server.sql("cloud", "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bodkin%'"), "0", "nothing was written");
     drop(own);
 
-    let Migrated { rows, .. } = migrate(place.path(), &DatabasePlace::parse(&server.url()).unwrap()).unwrap();
+    let Migrated { rows, .. } = migrate_to(&place).unwrap();
     assert_eq!(rows, before.values().map(Vec::len).sum::<usize>());
     let node = std::fs::read_to_string(place.path().join("node")).unwrap();
     for (name, rows) in before.iter().filter(|(name, _)| !EMPTY.contains(name)) {
@@ -74,7 +75,14 @@ fn every_row_of_every_table_moves_with_its_id() {
         assert_eq!(&there, rows, "{name}");
     }
 
-    // Both go on alike: what comes next has the same id.
+    // A start without the shared database would serve the cloud a second time.
+    let refused = Store::open(place.path()).err().expect("it is refused").to_string();
+    assert!(["--database", "bodkin.sqlite.moved"].iter().all(|word| refused.contains(word)), "{refused}");
+    assert!(!place.path().join("bodkin.sqlite").exists());
+    assert_eq!(migrate_to(&place).unwrap_err().to_string().matches("was moved before").count(), 1);
+
+    // Both go on alike once the move is undone: what comes next has the same id.
+    std::fs::rename(place.path().join("bodkin.sqlite.moved"), place.path().join("bodkin.sqlite")).unwrap();
     let (own, shared) = (Store::open(place.path()).unwrap(), Node::start(&server));
     assert_eq!(Snapshot::clone(&own.store.snapshot()), shared.snapshot());
     let next = |store: &Store| {
