@@ -155,3 +155,36 @@ fn directory_of_another_cloud_is_refused() {
     assert!(doctor(Some(server.url())).contains(&format!("are of database {own}")), "{}", doctor(Some(server.url())));
     launch(&server, &data).start();
 }
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn lost_node_is_forgotten_after_a_day() {
+    let Some(server) = server("lost_node_is_forgotten_after_a_day") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let [lasting, lost] = ["lasting", "lost"].map(|name| place.path().join(name));
+    let node = launch(&server, &lasting).start();
+    let killed = launch(&server, &lost).start();
+    let name = |data: &Path| fs::read_to_string(data.join("node")).expect("a node has a name").trim().to_owned();
+    let is_listed = || node.get("/api/v1/nodes").json().to_string().contains(&name(&lost));
+    let rows = || server.sql("cloud", &format!("SELECT count(*) FROM bodkin.node WHERE name = '{}'", name(&lost)));
+    eventually(|| rows() == "1", || killed.stderr());
+    killed.kill();
+    // Ages the row of the lost node, and waits until the other one has looked for old rows since.
+    let age = |time: &str| {
+        server.sql(
+            "cloud",
+            &format!("UPDATE bodkin.node SET seen_at = clock_timestamp() - interval '{time}' WHERE name = '{}'", name(&lost)),
+        );
+        let seen = || server.sql("cloud", &format!("SELECT seen_at FROM bodkin.node WHERE name = '{}'", name(&lasting)));
+        for _ in 0..2 {
+            let before = seen();
+            eventually(|| seen() != before, || node.stderr());
+        }
+    };
+    age("23 hours 58 minutes");
+    assert_eq!(rows(), "1");
+    eventually(is_listed, || node.stderr());
+    age("24 hours");
+    assert_eq!(rows(), "0");
+    eventually(|| !is_listed(), || node.stderr());
+}

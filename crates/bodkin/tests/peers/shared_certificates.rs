@@ -1,9 +1,14 @@
 //! Certificates of one cloud: issued, listed and revoked at whichever node one asks. The same of a cloud by itself, and of nodes on a PostgreSQL server.
 
+use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use bodkin_trust::{Certificate, Identity, request::SigningRequest};
+use bodkin_arrowhead::name::SystemName;
+use bodkin_client::realtime::ClientSecurity;
+use bodkin_trust::{Certificate, Identity, TrustDirectory, curve, request::SigningRequest, tls};
+use bodkin_zmtp::SocketType;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -12,6 +17,7 @@ use crate::support::arrowhead::{list, system as form};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::conditions::{Monitor, assert_shown};
 use crate::support::http::{Answer, Connection};
+use crate::support::link::{Heard, Link};
 use crate::support::secure::{CLOUD, Client, client_key, put_trust};
 use crate::support::skip;
 
@@ -236,8 +242,45 @@ fn a_node_with_another_authority_does_not_start() {
     assert!(refused.stderr.contains("Copy the trust directory"), "{}", refused.stderr);
     assert!(!places[1].path().join("trust").exists(), "none are made");
     let authority = bodkin_arrowhead::common_name::CloudCommonName::parse(CLOUD).expect("a name");
-    let other = bodkin_trust::TrustDirectory::new(places[2].path().join("trust"));
-    other.init(&authority, bodkin_trust::tls::now()).expect("an authority");
+    let other = TrustDirectory::new(places[2].path().join("trust"));
+    other.init(&authority, tls::now()).expect("an authority");
     let refused = node(places[2].path(), Some(&server)).try_start().err().expect("it has another authority");
     assert!(refused.stderr.contains("a cloud has one authority"), "{}", refused.stderr);
+}
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn curve_key_counts_at_all_nodes_until_it_is_removed_at_one() {
+    let Some(server) = Server::start() else {
+        return skip::note("curve_key_counts_at_all_nodes_until_it_is_removed_at_one", "no PostgreSQL server");
+    };
+    let places = [(); 2].map(|()| TempDir::new().expect("a temporary directory"));
+    for place in &places {
+        put_trust(&place.path().join("trust"));
+    }
+    let nodes = [0, 1].map(|at: usize| node(places[at].path(), Some(&server)).start());
+    let directory = |at: usize| TrustDirectory::new(places[at].path().join("trust"));
+    let (sensor, own) = (SystemName::from_stored("sensor"), Arc::new(curve::generate().expect("a pair of keys")));
+    let connect = |at: usize| {
+        let address = nodes[at].ready()["listeners"]["zmtp"].as_str().expect("there is a ZMTP port").to_owned();
+        let server = curve::read_pair(&directory(at).server_pair()).expect("a node has a pair").public().clone();
+        let security = ClientSecurity::Curve { own: own.clone(), server };
+        Link::client(TcpStream::connect(address).expect("a connection"), SocketType::Dealer, security)
+    };
+    let is_accepted = |at: usize| matches!(connect(at).hear(), Ok(Some(Heard::Ready(_))));
+    assert!(!is_accepted(0) && !is_accepted(1), "no system has the key");
+    directory(0).bind_curve_key(&sensor, Some(own.public()), tls::now()).expect("it is bound");
+    for (at, node) in nodes.iter().enumerate() {
+        eventually(|| is_accepted(at), || node.stderr());
+    }
+    let mut open = [0, 1].map(connect);
+    for link in &mut open {
+        assert!(matches!(link.hear(), Ok(Some(Heard::Ready(_)))));
+    }
+    directory(0).bind_curve_key(&sensor, None, tls::now()).expect("it is removed");
+    for ((at, node), link) in nodes.iter().enumerate().zip(&mut open) {
+        // Panics if the node does not close the open connection.
+        while let Ok(Some(_)) = link.hear() {}
+        eventually(|| !is_accepted(at), || node.stderr());
+    }
 }

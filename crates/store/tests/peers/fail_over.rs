@@ -1,6 +1,9 @@
 //! Another server takes over: a standby that is promoted, at another address of the same URL.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::{
+    sync::atomic::Ordering::SeqCst,
+    time::{Duration, Instant},
+};
 
 use super::{faults::Writers, network::Wire, *};
 
@@ -81,4 +84,24 @@ fn a_standby_that_was_behind_is_followed_whole_and_what_it_lacks_is_told() {
     assert_eq!(names(&nodes[1]), ["racer-1", "racer-3", "racer-4"], "who has written reads it at once");
     nodes[0].follows(&nodes[1]);
     third.follows(&nodes[1]);
+}
+
+/// Longest time from the promotion of a standby until every node uses it.
+const CHANGE_OVER_MAX: Duration = Duration::from_secs(1);
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn nodes_change_over_within_a_second_of_the_promotion() {
+    let Some((mut server, standby, nodes)) = began(&["synchronous_standby_names=*"]) else {
+        return skip("nodes_change_over_within_a_second_of_the_promotion");
+    };
+    let is_away = |node: &Node| node.store().standing().unwrap().away.is_some();
+    server.crash();
+    for node in &nodes {
+        eventually(|| is_away(node), || "the loss is noticed".into());
+    }
+    standby.promote();
+    let promoted = Instant::now();
+    eventually(|| !nodes.iter().any(is_away), || "the standby is used".into());
+    assert!(promoted.elapsed() < CHANGE_OVER_MAX, "{:?}", promoted.elapsed());
 }

@@ -86,3 +86,39 @@ fn restored_edge_stops_until_adopted_if_it_started_since() {
     has(&cluster, &cloud, "presses", ((3_000..3_003).collect(), 0));
     assert_eq!(lane(&cloud, "presses")["lost"], 0, "{}", told(&cloud));
 }
+
+#[test]
+#[ignore = "peer: ./x test --all"]
+fn snapshot_of_running_edge_begins_epoch_and_logs_the_loss() {
+    let Some(program) = program("snapshot_of_running_edge_begins_epoch_and_logs_the_loss") else { return };
+    let place = TempDir::new().expect("a temporary directory");
+    let [data, snapshot] = ["data", "snapshot"].map(|name| place.path().join(name));
+    let cluster = Cluster::start(&program, 1 << 30);
+    let ports: Vec<u16> = (0..3).map(|at| cluster.address(at).port()).collect();
+    let config = configure_with(place.path(), "edge", &ports, "");
+    let cloud = up(place.path(), &config);
+    register(&cloud);
+    let mut publisher = Publisher::new(&cloud, 0);
+    publisher.publish_all(10, 0);
+    has(&cluster, &cloud, "events", ((0..10).collect(), 0));
+    copy(&data, &snapshot);
+    // The stream gets events that the snapshot lacks, of the start that the snapshot knows.
+    publisher.publish_all(10, 0);
+    has(&cluster, &cloud, "events", ((0..20).collect(), 0));
+    cloud.kill();
+    fs::remove_dir_all(&data).expect("the data directory is removed");
+    copy(&snapshot, &data);
+    let cloud = up(place.path(), &config);
+    let mut publisher = Publisher::new(&cloud, 1_000);
+    publisher.publish_all(5, 0);
+    has(&cluster, &cloud, "events", ((0..20).chain(1_000..1_005).collect(), 0));
+    let continued = lane(&cloud, "events");
+    assert!(continued["stopped"] == false && continued["epoch"] == 2, "{continued}");
+    let line = cloud
+        .stderr()
+        .lines()
+        .find(|line| line.contains("the stream has events of this edge or node that its event log lacks"))
+        .map(str::to_owned);
+    let line = line.unwrap_or_else(|| panic!("no line: {}", cloud.stderr()));
+    assert!(line.contains("ERROR") && line.contains("put back to an earlier state"), "{line}");
+}
