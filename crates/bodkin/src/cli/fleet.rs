@@ -34,6 +34,6 @@ enum FleetCommand {
 pub async fn run(options: FleetOptions, printer: Printer) -> anyhow::Result<u8> {
     let FleetCommand::Adopt { lane, registry } = options.command;
     let adopted = registry.monitor()?.adopt_lane(&lane).await?;
-    printer.done(&adopted, &format!("lane {lane} continues behind the other process's batch"))?;
+    printer.done(&adopted, &format!("lane {lane} is adopted: it continues behind the other process's batch when it next reads the stream, and bodkin status reports it"))?;
     Ok(DONE)
 }
