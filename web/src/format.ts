@@ -61,13 +61,18 @@ const two = (value: number): string => String(value).padStart(2, "0");
 /** The time of day in the browser's time zone. */
 export const time = (at: Date): string => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 
+/** The date and the time of day in the browser's time zone. */
+export const dated = (text: string): string => {
+    const at = new Date(text);
+    return Number.isNaN(at.getTime()) ? text : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(at)}`;
+};
+
 /** An instant in the browser's time zone: the time of today, else the date in front of it. */
 export const instant = (text: string | null | undefined): string => {
     if (!text) return NOTHING;
     const at = new Date(text);
-    if (Number.isNaN(at.getTime())) return text;
     const isToday = at.toDateString() === new Date().toDateString();
-    return isToday ? time(at) : `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${time(at)}`;
+    return isToday ? time(at) : dated(text);
 };
 
 export const endpoint = (system: { address: string; port: number }): string => `${system.address}:${system.port}`;

@@ -172,11 +172,15 @@ await test("web_a_graph_whose_inputs_come_runs", async () => {
 });
 
 const NODE = { node: "a1", isThis: true, state: "serves", host: "10.0.0.1", monitorPort: 8440, secure: false, release: "1.2.0", seenAt: "2026-01-02T03:04:05Z", commit: 4711, clockAheadMs: 12, keeper: true };
+/** Today: an instant of today is told without its date elsewhere. */
+const RESTORED = new Date();
+const two = (value) => String(value).padStart(2, "0");
+const RESTORED_DATE = `${RESTORED.getFullYear()}-${two(RESTORED.getMonth() + 1)}-${two(RESTORED.getDate())}`;
 const NODES = {
     count: 3,
     data: [
         NODE,
-        { ...NODE, node: "b2", isThis: false, state: "silent", host: "fd00::2", secure: true, clockAheadMs: -1500, keeper: false },
+        { ...NODE, node: "b2", isThis: false, state: "silent", host: "fd00::2", secure: true, clockAheadMs: -1500, keeper: false, restoredAt: RESTORED.toISOString() },
         { ...NODE, node: "c3", isThis: false, state: "unknown", host: "third", release: "1.1.0", clockAheadMs: 1000, keeper: false },
     ],
 };
@@ -191,7 +195,7 @@ for (const width of [1280, 360]) {
         await settle(page);
         const row = (name) => page.getByRole("region", { name: "Table of nodes" }).getByRole("row", { name });
         await tells(row(/^a1/), ["● running", "this node, does what is to be done once", "1.2.0", "4,711", "as the database's"]);
-        await tells(row(/^b2/), ["▲ unreachable", "1.2.0", "▲ -1,500 ms"]);
+        await tells(row(/^b2/), ["▲ unreachable", "1.2.0", "▲ -1,500 ms", RESTORED_DATE]);
         await tells(row(/^c3/), ["◇ unknown", "▲ 1.1.0, another one than this node's", "as the database's"]);
         for (const [name, href] of [[/^a1/, "http://10.0.0.1:8440/"], [/^b2/, "https://[fd00::2]:8440/"]]) {
             const leads = await row(name).getByRole("link").getAttribute("href");
