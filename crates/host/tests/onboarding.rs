@@ -195,6 +195,24 @@ async fn who_is_wrong_too_often_is_refused_even_if_right_and_others_are_not() {
 }
 
 #[tokio::test]
+async fn wrong_secrets_that_come_at_once_share_the_limit() {
+    let world = Arc::new(World::new());
+    let secret = world.grant(json!({"systemName": "sensor-7"})).await;
+    let wrong = json!({"secret": secret.replace("bodkin1-1-", "bodkin1-2-"), "csr": csr()});
+    let attempts: Vec<_> = (0..64)
+        .map(|_| {
+            let (world, wrong) = (Arc::clone(&world), wrong.clone());
+            tokio::spawn(async move { world.onboard(wrong).await.status })
+        })
+        .collect();
+    let mut refused = 0;
+    for attempt in attempts {
+        refused += u32::from(attempt.await.expect("it ends") == 401);
+    }
+    assert_eq!(refused, 10, "the others were not looked at");
+}
+
+#[tokio::test]
 async fn a_device_comes_with_its_certificate_in_place_of_a_secret() {
     let world = World::new();
     world.grant(json!({"systemName": "sensor-7", "device": "serial-4711.devices.example"})).await;

@@ -98,45 +98,50 @@ impl OnboardingApi {
 
     async fn onboard(&self, onboarding: &Arc<Onboarding>, request: &Request) -> Answer {
         let from = request.sender.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |sender| sender.peer);
-        if let Err(wait) = onboarding.attempts.check(from, Instant::now()) {
-            let seconds = wait.as_secs() + 1;
-            let answer = Answer::problem(429, &format!("Too many from {from} were refused. Try again in {seconds} s."));
-            return Answer { header: Some(("Retry-After", seconds.to_string())), ..answer }.because("too many attempts");
+        // Those that wait for a place are not under way: many devices behind one address may come at once.
+        let _place = onboarding.places.acquire().await.expect("the semaphore is never closed");
+        let attempt = match onboarding.attempts.begin(from, Instant::now()) {
+            Ok(attempt) => attempt,
+            Err(wait) => {
+                let seconds = wait.as_secs() + 1;
+                let answer = Answer::problem(429, &format!("Too many from {from} were refused. Try again in {seconds} s."));
+                return Answer { header: Some(("Retry-After", seconds.to_string())), ..answer }.because("too many attempts");
+            }
+        };
+        match self.grant(onboarding, request).await {
+            Ok(answer) => {
+                attempt.forgive();
+                answer
+            }
+            Err(why) => refused(why),
         }
+    }
+
+    /// Answers a request for a certificate; an error is the reason why what it shows gives it none.
+    async fn grant(&self, onboarding: &Arc<Onboarding>, request: &Request) -> Result<Answer, NotGranted> {
         let form: OnboardingForm = match serde_json::from_slice(&request.body) {
             Ok(form) => form,
-            Err(error) => return Answer::problem(400, &format!("Expected secret, systemName and csr: {error}.")),
+            Err(error) => return Ok(Answer::problem(400, &format!("Expected secret, systemName and csr: {error}."))),
         };
         let secret = match (&form.secret, &request.bearer) {
             (Some(_), Some(_)) => {
-                return Answer::problem(400, "Show the secret in the body or as Authorization: Bearer, once.");
+                return Ok(Answer::problem(400, "Show the secret in the body or as Authorization: Bearer, once."));
             }
             (secret, bearer) => secret.as_ref().or(bearer.as_ref()),
         };
-        let credential = match credential(secret, &request.caller) {
-            Ok(credential) => credential,
-            Err(why) => {
-                onboarding.attempts.fail(from, Instant::now());
-                return refused(why);
-            }
-        };
+        let credential = credential(secret, &request.caller)?;
         let asked = match form.system_name.as_deref().map(SystemName::parse).transpose() {
             Ok(asked) => asked,
-            Err(error) => return Answer::problem(400, &format!("systemName {error}")),
+            Err(error) => return Ok(Answer::problem(400, &format!("systemName {error}"))),
         };
-        let _place = onboarding.places.acquire().await.expect("the semaphore is never closed");
         let signing = match blocking(move || SigningRequest::read(form.csr.as_bytes())).await {
             Some(Ok(signing)) => signing,
-            Some(Err(error)) => return Answer::problem(400, &format!("csr: {error}.")),
-            None => return shutting_down(),
+            Some(Err(error)) => return Ok(Answer::problem(400, &format!("csr: {error}."))),
+            None => return Ok(shutting_down()),
         };
         match self.store.write(move |draft| draft.spend_grant(&credential, asked.as_ref()), |_, spent| spent).await {
-            Ok(Ok(spent)) => self.issue(onboarding, spent, signing).await,
-            Ok(Err(why)) => {
-                onboarding.attempts.fail(from, Instant::now());
-                refused(why)
-            }
-            Err(error) => not_stored(&error),
+            Ok(spent) => Ok(self.issue(onboarding, spent?, signing).await),
+            Err(error) => Ok(not_stored(&error)),
         }
     }
 
