@@ -111,7 +111,9 @@ fn wrong_parameters_are_refused() {
             &[
                 get("level=LOUD").bad_payload(path.clone()),
                 get("from=yesterday").bad_payload(path.clone()),
-                get("to=2031-01-01T00:00:00%2B01:00").bad_payload(path.clone()),
+                get("to=2031-01-01T00:00:00%2B25:00").bad_payload(path.clone()),
+                // A `+` that is not escaped is a blank.
+                get("to=2031-01-01T00:00:00+01:00").bad_payload(path.clone()),
                 get("from=2031-01-02T00:00:00Z&to=2031-01-01T00:00:00Z").bad_payload(path.clone()),
                 get("page=0").refused(400, BAD_PAYLOAD),
                 get("direction=UP").refused(400, BAD_PAYLOAD),

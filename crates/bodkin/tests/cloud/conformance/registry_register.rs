@@ -108,7 +108,8 @@ fn a_wrong_shape_is_a_bad_payload_of_register() {
         changed("no address", |entry| without(entry, "/providerSystem/address")),
         replaced("blank address", "/providerSystem/address", " "),
         replaced("unparsable time", "/endOfValidity", "tomorrow"),
-        replaced("time with an offset", "/endOfValidity", "2031-01-01T00:00:00+01:00"),
+        replaced("time with an offset of 24 hours", "/endOfValidity", "2031-01-01T00:00:00+24:00"),
+        replaced("time with a fraction and half an offset", "/endOfValidity", "2031-01-01T12:00:00.5+05"),
         replaced("month 13", "/endOfValidity", "2031-13-01T00:00:00Z"),
         replaced("unknown security", "/secure", "SOMEWHAT"),
         replaced("token without a key", "/secure", "TOKEN"),
@@ -193,6 +194,12 @@ fn limits_are_inclusive() {
             replaced("255 characters of URI", "/serviceUri", "u".repeat(255)).created(),
             replaced("2047 characters of key", "/providerSystem/authenticationInfo", "k".repeat(2047)).created(),
             replaced("time with a fraction", "/endOfValidity", "2031-01-01T00:00:00.123Z").created(),
+            replaced("time with a fraction and an offset", "/endOfValidity", "2031-01-01T12:00:00.5+05:00")
+                .created()
+                .is("/endOfValidity", "2031-01-01T07:00:00Z"),
+            replaced("time in small letters", "/endOfValidity", "2031-01-01t12:00:00z")
+                .created()
+                .is("/endOfValidity", "2031-01-01T12:00:00Z"),
         ],
     );
 }
