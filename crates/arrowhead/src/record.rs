@@ -127,6 +127,13 @@ pub struct System {
     pub timestamps: Timestamps,
 }
 
+impl System {
+    /// Base64 of its public key, as stored; `None` if it gave none, or a blank text.
+    pub fn public_key(&self) -> Option<&Arc<str>> {
+        self.authentication_info.as_ref().filter(|info| !info.trim().is_empty())
+    }
+}
+
 /// A service definition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

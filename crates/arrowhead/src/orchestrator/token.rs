@@ -78,7 +78,7 @@ impl OrchestrationResult {
                 interface: interface.interface_name.clone(),
             },
             provider: SystemKey::of(&self.provider),
-            provider_key: self.provider.authentication_info.clone().unwrap_or_default(),
+            provider_key: self.provider.public_key().cloned().unwrap_or_default(),
             lifetime,
         })
     }

@@ -147,7 +147,8 @@ fn parse_secure(text: Option<&str>, public_key: Option<&Option<Arc<str>>>, origi
         None | Some("") => Security::NotSecure,
         Some(text) => Security::parse(text).ok_or_else(|| refused(format!("Security type '{text}' is not valid.")))?,
     };
-    if secure != Security::NotSecure && public_key == Some(&None) {
+    let is_blank = |key: &Option<Arc<str>>| key.as_ref().is_none_or(|key| key.trim().is_empty());
+    if secure != Security::NotSecure && public_key.is_some_and(is_blank) {
         return Err(refused(format!("Security type is {}, but the provider has no authenticationInfo.", secure.as_str())));
     }
     Ok(secure)

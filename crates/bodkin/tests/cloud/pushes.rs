@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::arrowhead::{event, subscription, system};
+use crate::support::arrowhead::{event, number, subscription, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::patience::eventually;
 use crate::support::push::{Manner, PushSubscriber};
@@ -31,6 +31,24 @@ impl Scene {
 
     fn publish(&self, payload: &str) {
         self.cloud.publish(&event("pushes", system("publisher", 1), payload));
+    }
+}
+
+/// As Java does: a key of blanks is no key, though it is returned as it was given.
+#[test]
+fn subscriber_with_blank_key_is_pushed_to() {
+    let cloud = Launch::new().start();
+    let (publisher, definition) = cloud.register_publisher("publisher", 1);
+    for (name, key) in [("empty", ""), ("blank", "  ")] {
+        let listener = PushSubscriber::listen(Manner::Answers);
+        let mut form = system(name, listener.port());
+        form["authenticationInfo"] = key.into();
+        let created = cloud.post("/serviceregistry/mgmt/systems", &form).expect_status(201).json();
+        assert_eq!(created["authenticationInfo"], key, "{created}");
+        cloud.allow(number(&created, "/id"), publisher, definition, &[2]);
+        cloud.subscribe(&subscription("pushes", form, "/notify"));
+        cloud.publish(&event("pushes", system("publisher", 1), name));
+        listener.wait_for_payload(name);
     }
 }
 

@@ -324,9 +324,9 @@ impl Link {
     /// Whether the subscriber has neither closed the connection nor said something unasked, and is still who it was.
     fn is_open(&mut self, target: &Target<'_>) -> bool {
         let Some((channel, peer)) = &mut self.open else { return false };
-        let is_believed = match target.security.filter(|_| target.subscriber.authentication_info.is_some()) {
+        let is_believed = match target.security.filter(|_| target.subscriber.public_key().is_some()) {
             Some(security) => peer.is(&target.subscriber.system_name) && security.check(peer).is_ok(),
-            None => !channel.is_tls() && target.subscriber.authentication_info.is_none(),
+            None => !channel.is_tls() && target.subscriber.public_key().is_none(),
         };
         is_believed && matches!(channel.read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -351,7 +351,7 @@ async fn read_answer(channel: &mut AsyncChannel, reader: &mut ResponseReader) ->
 /// Connects by https to a subscriber that has registered a public key, and else by http (reference 6.3).
 async fn connect(target: &Target<'_>) -> Result<(AsyncChannel, Peer), PushError> {
     let subscriber = target.subscriber;
-    let security = match (&subscriber.authentication_info, target.security) {
+    let security = match (subscriber.public_key(), target.security) {
         (Some(_), None) => return Err(PushError::Insecure),
         (Some(_), security) => security,
         (None, _) => None,

@@ -240,6 +240,13 @@ fn insecure_mode_refuses_secure_services_after_the_shape_and_before_the_duplicat
             refused("token", "TOKEN"),
             refused("certificate in lower case", "certificate"),
             Row::post("a wrong interface is seen first", REGISTER, &wrong_interface).bad_payload(REGISTER),
+            Row::post(
+                "a key of blanks is none",
+                REGISTER,
+                &with(with(keyed.clone(), "/secure", "TOKEN"), "/providerSystem/authenticationInfo", "  "),
+            )
+            .bad_payload(REGISTER)
+            .mentioning("authenticationInfo"),
             Row::post("plain", REGISTER, &keyed).created(),
             refused("the mode is seen before the duplicate", "TOKEN"),
         ],
