@@ -19,7 +19,7 @@ use bodkin_store::Opened;
 use clap::Args;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Map, Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 pub use self::paired::obey_signals;
 use crate::{FAILED, USAGE, owner, service_manager::ServiceManager, settings::Settings};
@@ -118,8 +118,7 @@ async fn serve(
 ) -> anyhow::Result<Result<(Opened, u8), u8>> {
     // Asked for before anything is served, so that an early signal is not lost.
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // Insecure mode has nothing to read again, and ends with its terminal.
-    let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     let is_new = config.security.as_ref().is_some_and(|security| !security.place().exists());
     let server = match Server::start(config).await {
         Ok(server) => server,
@@ -143,7 +142,7 @@ async fn serve(
                 displaced = Some(why);
                 break;
             }
-            () = hung_up(hang_up.as_mut()) => {
+            _ = hang_up.recv() => {
                 manager.reloading();
                 server.reload("SIGHUP").await;
                 manager.ready(SERVES);
@@ -163,14 +162,6 @@ async fn serve(
 fn fail(code: u8, error: &anyhow::Error) -> u8 {
     eprintln!("bodkin: {error:#}");
     code
-}
-
-/// Waits for SIGHUP, for ever where it is not asked for.
-async fn hung_up(signal: Option<&mut Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 /// Where each port listens, by its name.

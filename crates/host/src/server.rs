@@ -212,8 +212,9 @@ impl Server {
 
     /// Reads certificates, keys and revocations again. Insecure mode has none.
     pub async fn reload(&self, why: &str) {
-        if let Some(security) = &self.security {
-            security.reload_and_tell(why, &self.monitor.api.audit).await;
+        match &self.security {
+            Some(security) => security.reload_and_tell(why, &self.monitor.api.audit).await,
+            None => tracing::info!("{why}: in insecure mode there is nothing to read again"),
         }
     }
 

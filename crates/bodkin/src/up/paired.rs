@@ -14,7 +14,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use super::{SERVES, SHUTDOWN_MAX, fail, hung_up, listeners, tell_ready};
+use super::{SERVES, SHUTDOWN_MAX, fail, listeners, tell_ready};
 use crate::{DONE, FAILED, service_manager::ServiceManager};
 
 /// What a service manager shows while another node leads.
@@ -119,8 +119,7 @@ async fn duties(
     manager: &ServiceManager,
     json_output: bool,
 ) -> Result<Option<u8>, StartError> {
-    // Insecure mode has nothing to read again, and ends with its terminal.
-    let mut hang_up = config.security.is_some().then(|| signal(SignalKind::hangup())).transpose()?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     loop {
         tokio::select! {
             duty = pair.next_duty() => match duty {
@@ -128,7 +127,7 @@ async fn duties(
                 Duty::Follow => return Ok(None),
                 Duty::End => return Ok(Some(DONE)),
             },
-            () = hung_up(hang_up.as_mut()) => {
+            _ = hang_up.recv() => {
                 manager.reloading();
                 server.reload("SIGHUP").await;
                 manager.ready(if pair.handle().leadership().leads() { SERVES } else { FOLLOWS });
@@ -175,17 +174,17 @@ async fn lead(server: &mut Server, leadership: &Leadership) -> Result<(), StartE
     }
 }
 
-/// Has SIGTERM and SIGINT end the process in order, and SIGHUP the certificates of the pair's nodes read again.
+/// Has SIGTERM and SIGINT end the process in order, and SIGHUP the certificates of the pair's nodes read again, if they have some.
 pub fn obey_signals(runtime: &Runtime, pair: PairHandle) -> anyhow::Result<()> {
     let _context = runtime.enter();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut hang_up = pair.is_secure().then(|| signal(SignalKind::hangup())).transpose()?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     runtime.spawn(async move {
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                () = hung_up(hang_up.as_mut()) => pair.reload(),
+                _ = hang_up.recv() => pair.reload(),
             }
         }
         pair.end();

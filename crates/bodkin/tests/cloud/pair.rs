@@ -68,6 +68,20 @@ fn ids(node: &Node) -> Vec<Value> {
         .collect()
 }
 
+/// A closed terminal, or a reload by systemd: without certificates there is nothing to read again.
+#[test]
+fn hang_up_ends_no_node_without_certificates() {
+    let (_pair, witness, backup, primary) = Pair::protected();
+    let nodes = [primary, backup, witness];
+    nodes.iter().for_each(|node| node.signal(Signal::SIGHUP));
+    // A signal that nobody handles ends a process at once.
+    thread::sleep(Duration::from_millis(300));
+    nodes[0].protected(true);
+    for node in nodes {
+        assert_eq!(node.stop(), Some(0), "it ended by SIGTERM, in order");
+    }
+}
+
 #[test]
 fn first_leader_that_dies_at_once_leaves_one_pair() {
     let mut pair = Pair::new();

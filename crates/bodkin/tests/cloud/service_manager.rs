@@ -62,17 +62,19 @@ impl Drop for Managed {
 
 #[test]
 fn it_is_told_when_the_cloud_is_ready_that_it_lives_reads_again_and_stops() {
-    let mut managed = Managed::start(&[]);
-    managed.told("READY=1");
-    for _ in 0..3 {
-        managed.told("WATCHDOG=1");
+    for mode in [&[][..], &["--insecure"]] {
+        let mut managed = Managed::start(mode);
+        managed.told("READY=1");
+        for _ in 0..3 {
+            managed.told("WATCHDOG=1");
+        }
+        managed.signal(Signal::SIGHUP);
+        assert!(managed.told("RELOADING=1").lines().any(|line| line.starts_with("MONOTONIC_USEC=")));
+        managed.told("READY=1");
+        managed.signal(Signal::SIGTERM);
+        managed.told("STOPPING=1");
+        assert!(eventually(|| managed.cloud.try_wait().expect("a child").is_some()), "it does not end");
     }
-    managed.signal(Signal::SIGHUP);
-    assert!(managed.told("RELOADING=1").lines().any(|line| line.starts_with("MONOTONIC_USEC=")));
-    managed.told("READY=1");
-    managed.signal(Signal::SIGTERM);
-    managed.told("STOPPING=1");
-    assert!(eventually(|| managed.cloud.try_wait().expect("a child").is_some()), "it does not end");
 }
 
 #[test]

@@ -108,11 +108,6 @@ impl PairHandle {
         self.keeper.iter().for_each(|keeper| keeper.post(KeeperMessage::Detached));
     }
 
-    /// Whether the nodes prove who they are.
-    pub fn is_secure(&self) -> bool {
-        self.trust.is_some()
-    }
-
     /// Certificates and revocations of the pair's nodes are read again, on a thread of their own. Insecure mode has none.
     pub fn reload(&self) {
         if let Some(Err(error)) = self.trust.as_ref().map(SharedTrust::reload) {
