@@ -28,7 +28,7 @@ pub const LEASE: Duration = Duration::from_millis(400);
 pub const PLATFORM: &str = "[platform]\nlease_ms = 400\nheartbeat_ms = 50\ndrift_ppm = 200\ndetect_jitter_ms = 100\nredirect_ms = 50\n";
 
 /// Lease, heartbeat, detection jitter and client reconnect of [`Pair::patient`], in milliseconds.
-pub const PATIENT_MS: [u64; 4] = [5_000, 500, 500, 500];
+pub const PATIENT_MS: [u64; 4] = [3_000, 100, 300, 300];
 
 /// The file of all three nodes.
 const CONFIG: &str = "bodkin.toml";
