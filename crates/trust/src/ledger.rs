@@ -356,7 +356,7 @@ mod tests {
             ("{}\n", "line 1"),
             ("\n", "line 1"),
             ("{\"action\":\"revoke\",\"serial\":\"01\",\"at\":\"2031-01-01T00:00:00Z\"}\n", "line 1: 01 is revoked, but was not issued"),
-            ("{\"action\":\"revoke\",\"serial\":\"01\",\"at\":\"tomorrow\"}\n", "UTC time"),
+            ("{\"action\":\"revoke\",\"serial\":\"01\",\"at\":\"tomorrow\"}\n", "line 1: is not a time"),
         ] {
             let error = Ledger::parse(content.as_bytes()).unwrap_err();
             assert!(error.contains(told), "{content}: {error}");
