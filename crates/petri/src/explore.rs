@@ -14,11 +14,11 @@ mod values;
 mod vanishing;
 
 pub(crate) use self::{
-    clock::{AGED, Clock, FRESH, Moment, Stages},
+    clock::{AGED, Clock, FRESH, Moment, Stages, atoms, corners},
     mass::Mass,
     rules::{DUE, General, Rules, State},
     tagging::Tagging,
-    ticking::Ticking,
+    ticking::{Half, Ticking},
     values::Column,
 };
 pub use self::{rules::Unsuited, vanishing::VanishingError};
@@ -79,7 +79,7 @@ impl<'a> Exploration<'a> {
         let mut row = Vec::new();
         let mut number = 0;
         while number < frontier.states.len() {
-            frontier.rates(number, &mut row)?;
+            frontier.rates(number, Moment::BeforeMiddle, &mut row)?;
             chain.push_row(&mut row);
             number += 1;
         }
@@ -94,6 +94,8 @@ pub(crate) struct Frontier<'a> {
     /// First probabilities by state.
     pub initial: Vec<(u32, f64)>,
     states_max: usize,
+    /// Whether a state was met with a clock whose age is known to a cell of the ticks only.
+    pub has_cells: bool,
     // Kept from state to state, so that a step allocates little.
     state: State,
     found: Vec<(f64, State)>,
@@ -107,7 +109,7 @@ pub(crate) struct Frontier<'a> {
 impl<'a> Frontier<'a> {
     pub fn new(rules: Rules<'a>, states_max: usize) -> Result<Self, ExploreError> {
         let mut found = rules.first();
-        rules.settle(&mut found, Moment::First)?;
+        rules.settle(&mut found, Moment::Grid)?;
         Self::starting(rules, found, states_max)
     }
 
@@ -119,6 +121,7 @@ impl<'a> Frontier<'a> {
             states: States::default(),
             initial: Vec::new(),
             states_max,
+            has_cells: false,
             state: State::default(),
             found: Vec::new(),
             bytes: Vec::new(),
@@ -134,6 +137,7 @@ impl<'a> Frontier<'a> {
     }
 
     pub fn number(&mut self, state: &mut State) -> Result<u32, ExploreError> {
+        self.has_cells = self.has_cells || self.rules.has_cells(state);
         self.rules.pack(state, &mut self.bytes);
         let number = self.states.number(&self.bytes);
         if self.states.len() > self.states_max { Err(self.too_many(&state.marking)) } else { Ok(number) }
@@ -146,8 +150,8 @@ impl<'a> Frontier<'a> {
         ExploreError::TooManyStates { limit: self.states_max, growing }
     }
 
-    /// Puts the exponential transitions out of a state into `row`.
-    pub fn rates(&mut self, number: usize, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
+    /// Puts the exponential transitions out of a state into `row`, firing at `moment`.
+    pub fn rates(&mut self, number: usize, moment: Moment, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
         let mut state = std::mem::take(&mut self.state);
         self.rules.unpack(self.states.get(number), &mut state);
         self.rules.age_general(&mut state);
@@ -156,7 +160,7 @@ impl<'a> Frontier<'a> {
         } else if self.rules.is_plain() {
             self.plain_rates(&state.marking, row)
         } else {
-            self.all_rates(&state, row)
+            self.all_rates(&state, moment, row)
         };
         self.state = state;
         done
@@ -215,18 +219,24 @@ impl<'a> Frontier<'a> {
         Err(ExploreError::Rate { transition: net.transitions()[transition].name.clone(), rate: rate.to_string(), marking: held.join(", ") })
     }
 
-    fn all_rates(&mut self, state: &State, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
+    fn all_rates(&mut self, state: &State, moment: Moment, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
         for transition in 0..self.rules.clocks.len() {
             if let Some(rate) = self.rate(transition, &state.marking)? {
-                self.fire_at(state, transition, None, rate, row)?;
+                self.fire_at(state, (transition, None), moment, rate, row)?;
             } else if let (Clock::Stages(_), Some(slot)) = (&self.rules.clocks[transition], self.rules.slot_of[transition]) {
-                self.stage_rates(state, transition, slot, row)?;
+                self.stage_rates(state, (transition, slot), moment, row)?;
             }
         }
         Ok(())
     }
 
-    fn stage_rates(&mut self, state: &State, transition: usize, slot: usize, row: &mut Vec<(u32, f64)>) -> Result<(), ExploreError> {
+    fn stage_rates(
+        &mut self,
+        state: &State,
+        (transition, slot): (usize, usize),
+        moment: Moment,
+        row: &mut Vec<(u32, f64)>,
+    ) -> Result<(), ExploreError> {
         let running = self.rules.running_clocks(slot, state).to_vec();
         for (clock, stage) in running.iter().enumerate() {
             // Clocks of one stage stand side by side where their order does not matter.
@@ -240,7 +250,7 @@ impl<'a> Frontier<'a> {
                         let number = self.number(&mut moved)?;
                         row.push((number, rate));
                     }
-                    None => self.fire_at(state, transition, Some(clock), rate, row)?,
+                    None => self.fire_at(state, (transition, Some(clock)), moment, rate, row)?,
                 }
             }
         }
@@ -250,16 +260,16 @@ impl<'a> Frontier<'a> {
     fn fire_at(
         &mut self,
         state: &State,
-        transition: usize,
-        clock: Option<usize>,
+        (transition, clock): (usize, Option<usize>),
+        moment: Moment,
         rate: f64,
         row: &mut Vec<(u32, f64)>,
     ) -> Result<(), ExploreError> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
-        let fired = self.rules.fire(state, transition, clock, 1.0, Moment::Between, &mut found);
+        let fired = self.rules.fire(state, transition, clock, 1.0, moment, &mut found);
         fired.ok_or_else(|| VanishingError::TooManyTokens(self.rules.net.transitions()[transition].name.clone()))?;
-        self.rules.settle(&mut found, Moment::Between)?;
+        self.rules.settle(&mut found, moment)?;
         for (probability, next) in &mut found {
             let number = self.number(next)?;
             row.push((number, rate * *probability));

@@ -155,7 +155,7 @@ pub enum SolveError {
         /// What can be had.
         reached: f64,
         /// What helps.
-        remedy: &'static str,
+        remedy: String,
     },
 }
 
@@ -182,7 +182,7 @@ pub fn solve(question: &Question) -> Result<Answer, SolveError> {
     check_numbers(question, &answer)?;
     let reached = answer.error();
     if reached > question.error {
-        let remedy = "ask for a larger error, or for earlier times";
+        let remedy = "ask for a larger error, or for earlier times".to_owned();
         return Err(SolveError::Inexact { asked: question.error, reached, remedy });
     }
     Ok(answer)

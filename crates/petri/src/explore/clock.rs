@@ -90,142 +90,198 @@ impl Stages {
     }
 }
 
-/// How a clock's start lies to the ticks.
+/// When something happens, relative to the grid of times `0, tick, 2 tick ...` and the middles of its cells.
+///
+/// A general clock that starts at a time of the grid is known exactly. One that starts within a cell counts as started in the cell's
+/// middle: exponential transitions fire at any time, and laws with a density fire in the middle of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// At time 0, half a tick before the first one.
-    First,
-    /// At a tick, with what fires there.
-    AtTick,
-    /// At some time between two ticks, half a tick before the next one in the mean.
-    Between,
+    /// At a time of the grid: time 0, and where fixed delays end that began on the grid.
+    Grid,
+    /// In a cell, before its middle.
+    BeforeMiddle,
+    /// In the middle of a cell.
+    Middle,
+    /// In a cell, after its middle.
+    AfterMiddle,
 }
 
-/// Kinds of start: each has ages of its own.
-const MOMENTS: u32 = 3;
+/// Kinds of start, on the grid and in a cell: each has ages of its own.
+const KINDS: u32 = 2;
 
 /// A distribution on the ticks of a clock that runs everywhere at once.
 ///
-/// An age is the number of ticks since the start and the kind of the start. Each age has the probability that the clock fires at the
-/// next tick, having come to it.
+/// A clock is a kind of start and an age: the number of ticks from the start to the next tick, or 0 for a clock that waits for the
+/// middle of the cell in which it started. Each age has the probability that the clock fires at the next tick, having reached it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ticks {
-    /// By kind of start: probability of firing as soon as it starts.
-    at_once: [f64; MOMENTS as usize],
-    /// By age: the probability of firing at the next tick. 1 at the end.
-    hazards: Vec<f64>,
+    /// All mass is at times of the grid: a clock that starts on the grid fires on the grid.
+    is_fixed: bool,
+    on_grid: Hazards,
+    in_cell: Hazards,
 }
 
 impl Ticks {
-    /// The distribution on ticks that are `tick` apart. A tail of less than `tail` fires at once where it begins.
+    /// The distribution on ticks that are `tick` apart. A tail of less than `tail` fires at once where it begins. The values of a law
+    /// without density are taken for multiples of `tick`.
     pub fn of(distribution: &Distribution, tick: f64, tail: f64) -> Self {
-        let grids = [
-            Grid::of_cells(distribution, tick, tail),
-            Grid::of_points(distribution, tick, tick, tail),
-            Grid::of_points(distribution, tick, 0.5 * tick, tail),
-        ];
-        let length = grids.iter().map(|grid| grid.hazards.len()).max().unwrap_or(0);
-        let hazard = |index: usize| grids[index % grids.len()].hazards.get(index / grids.len()).copied().unwrap_or(1.0);
-        Self { at_once: [0, 1, 2].map(|kind: usize| grids[kind].at_once), hazards: (0..length * grids.len()).map(hazard).collect() }
+        match atoms(distribution) {
+            Some(values) => {
+                let hazards = Hazards::of_atoms(values, tick);
+                Self { is_fixed: true, on_grid: hazards.clone(), in_cell: hazards }
+            }
+            None => Self {
+                is_fixed: false,
+                on_grid: Hazards::of_cells(distribution, tick, tail),
+                in_cell: Hazards::of_shares(distribution, tick, tail),
+            },
+        }
     }
 
-    /// The age of a clock that starts, and the probability that it fires at once.
+    /// Whether the law has fixed values only, and no density.
+    pub fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
+    /// A clock that starts, and the probability that it fires at once.
     pub fn start(&self, moment: Moment) -> (u32, f64) {
-        let kind = moment as u32;
-        (kind, self.at_once[kind as usize])
+        match moment {
+            Moment::Grid => (KINDS, self.on_grid.at_once),
+            Moment::BeforeMiddle => (1, self.in_cell.at_once),
+            Moment::Middle | Moment::AfterMiddle => (KINDS + 1, self.in_cell.at_once),
+        }
     }
 
-    /// The probability of firing at the next tick.
-    pub fn hazard(&self, age: u32) -> f64 {
-        self.hazards[age as usize]
+    /// The probability that a clock fires at a tick on the grid or in the middle of a cell; none where the clock does not count it.
+    pub fn hazard(&self, clock: u32, tick: Moment) -> Option<f64> {
+        let fires_on_grid = self.is_fixed && !Self::is_in_cell(clock);
+        let hazards = if Self::is_in_cell(clock) { &self.in_cell } else { &self.on_grid };
+        (fires_on_grid == (tick == Moment::Grid)).then(|| hazards.by_age[(clock / KINDS) as usize])
     }
 
-    /// The age behind the next tick, if it does not fire there.
-    pub fn older(age: u32) -> u32 {
-        age + MOMENTS
+    /// A clock after a tick that it counts, if it does not fire there.
+    pub fn older(clock: u32) -> u32 {
+        clock + KINDS
     }
+
+    /// Whether a clock is known to a cell only.
+    pub fn is_in_cell(clock: u32) -> bool {
+        clock % KINDS == 1
+    }
+
+    /// A clock of fixed values that is stopped within a cell: its age is known to a cell only from then on.
+    pub fn stopped(&self, clock: u32) -> u32 {
+        if self.is_fixed && !Self::is_in_cell(clock) { clock + 1 } else { clock }
+    }
+
+    /// A clock of fixed values that was stopped on the grid and goes on at `moment`, within a cell.
+    pub fn resumed(&self, clock: u32, moment: Moment) -> u32 {
+        match moment {
+            Moment::BeforeMiddle if self.is_fixed && !Self::is_in_cell(clock) => clock + 1 - KINDS,
+            _ => self.stopped(clock),
+        }
+    }
+}
+
+/// The values of a law that has no density; none for any other.
+pub(crate) fn atoms(distribution: &Distribution) -> Option<Vec<f64>> {
+    match distribution {
+        Distribution::Deterministic(law) => Some(vec![law.value()]),
+        Distribution::Empirical(law) => Some(law.values().to_vec()),
+        _ => None,
+    }
+}
+
+/// Where the distribution function of a law is not smooth, in rising order: its finite corners, and its values where it has no density.
+pub(crate) fn corners(distribution: &Distribution) -> Vec<f64> {
+    let (low, high) = distribution.support();
+    let mut corners = match distribution {
+        Distribution::Empirical(law) => law.values().to_vec(),
+        Distribution::Expolynomial(law) => law.pieces().iter().flat_map(|piece| [piece.min, piece.max]).collect(),
+        _ => vec![low, high],
+    };
+    corners.retain(|corner| corner.is_finite());
+    corners.dedup();
+    corners
 }
 
 /// Where a distribution's mass is put.
-struct Grid {
+#[derive(Clone, Debug, PartialEq)]
+struct Hazards {
     at_once: f64,
-    hazards: Vec<f64>,
+    /// The probability of firing so many ticks after the start, not having fired before. 1 at the end.
+    by_age: Vec<f64>,
 }
 
-impl Grid {
-    /// For a start that is known: what ends between two times of the grid fires at the tick in the middle, so that at the grid's own
-    /// times no more and no less has fired than should.
+impl Hazards {
+    /// `alive` gives the probability of not having fired so many ticks after the start.
+    fn of(tail: f64, alive: impl Fn(usize) -> f64) -> Self {
+        let mut before = alive(0);
+        let mut hazards = Self { at_once: (1.0 - before).max(0.0), by_age: vec![0.0] };
+        for index in 1.. {
+            let after = alive(index);
+            if after <= tail {
+                hazards.by_age.push(1.0);
+                break;
+            }
+            hazards.by_age.push((1.0 - after / before).max(0.0));
+            before = after;
+        }
+        hazards
+    }
+
+    /// For values that are multiples of `tick`, in rising order.
+    fn of_atoms(values: Vec<f64>, tick: f64) -> Self {
+        let ticks: Vec<usize> = values.iter().map(|value| (value / tick).round() as usize).collect();
+        Self::of(0.0, |index| (ticks.len() - ticks.partition_point(|ticks| *ticks <= index)) as f64 / ticks.len() as f64)
+    }
+
+    /// For a start on the grid: what ends in a cell fires in its middle, so that at the grid's own times no more and no less has fired
+    /// than should.
     fn of_cells(distribution: &Distribution, tick: f64, tail: f64) -> Self {
-        // A time on the grid belongs to the cell that it ends, in spite of rounding.
-        let alive = |index: usize| distribution.survival(index as f64 * tick * (1.0 + 1e-12));
-        let at_once = 1.0 - distribution.survival(0.0);
-        let mut hazards = Vec::new();
-        for index in 0.. {
-            let (before, behind) = (alive(index), alive(index + 1));
-            if behind <= tail {
-                hazards.push(1.0);
-                break;
-            }
-            hazards.push((1.0 - behind / before).max(0.0));
-        }
-        Self { at_once, hazards }
+        Self::of(tail, |index| distribution.survival(index as f64 * tick))
     }
 
-    /// For a start that is known to a tick only: the mass at each time is shared by the two points beside it, 0 and `first` and those
-    /// `tick` apart behind it, in such a way that the mean stays. What is left of the error is of second order in `tick`.
-    fn of_points(distribution: &Distribution, tick: f64, first: f64, tail: f64) -> Self {
-        let point = |index: usize| first + index as f64 * tick;
-        // Differences of the mean survival over neighbouring cells are the integrals against hat functions.
-        let mean_survival = |from: f64, to: f64| integral(distribution, from, to) / (to - from);
-        let mut alive = mean_survival(0.0, first);
-        let at_once = (1.0 - alive).max(0.0);
-        let mut hazards = Vec::new();
-        for index in 0.. {
-            let next = mean_survival(point(index), point(index + 1));
-            if next <= tail {
-                hazards.push(1.0);
-                break;
-            }
-            hazards.push((1.0 - next / alive).max(0.0));
-            alive = next;
-        }
-        Self { at_once, hazards }
+    /// For a start in a cell, at each of its times as likely: the mass at each time is shared by two cells in such a way that the mean
+    /// stays. The error is of second order in `tick`.
+    fn of_shares(distribution: &Distribution, tick: f64, tail: f64) -> Self {
+        // Differences of the mean survival over neighboring cells are the integrals against hat functions.
+        let corners = corners(distribution);
+        Self::of(tail, |index| {
+            let (from, to) = (index as f64 * tick, (index + 1) as f64 * tick);
+            mean_survival(distribution, &corners, from, to)
+        })
     }
 }
 
-/// The integral of the survival function, cut where it may have a corner or a jump.
-fn integral(distribution: &Distribution, from: f64, to: f64) -> f64 {
-    let mut cuts = vec![from];
-    let (low, high) = distribution.support();
-    let mut corners: Vec<f64> = match distribution {
-        Distribution::Empirical(law) => law.values().to_vec(),
-        _ => vec![low, high],
-    };
-    corners.retain(|corner| *corner > from && *corner < to);
-    corners.dedup();
-    cuts.extend(corners);
-    cuts.push(to);
-    cuts.windows(2).map(|cell| crate::quadrature::gauss(cell[0], cell[1], |x| distribution.survival(x))).sum()
+/// The mean of the survival function over an interval, whose integral is cut at the corners.
+fn mean_survival(distribution: &Distribution, corners: &[f64], from: f64, to: f64) -> f64 {
+    let within = corners.iter().copied().filter(|corner| *corner > from && *corner < to);
+    let cuts: Vec<f64> = std::iter::once(from).chain(within).chain([to]).collect();
+    let integral: f64 = cuts.windows(2).map(|cell| crate::quadrature::gauss(cell[0], cell[1], |x| distribution.survival(x))).sum();
+    integral / (to - from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::distribution::{Deterministic, Exponential, Gamma, Uniform};
+    use crate::distribution::{Deterministic, Empirical, Exponential, Gamma, Uniform};
 
-    /// Mass and mean of what fires, for a start half a tick or a tick before the first one.
+    /// Mass and mean of the time until a clock fires that starts at `moment`, on the grid or in the middle of a cell.
     fn moments(ticks: &Ticks, tick: f64, moment: Moment) -> (f64, f64) {
-        let (mut age, at_once) = ticks.start(moment);
-        let first = if moment == Moment::AtTick { tick } else { 0.5 * tick };
+        let (mut clock, at_once) = ticks.start(moment);
+        let place = if moment == Moment::Grid && ticks.is_fixed() { Moment::Grid } else { Moment::Middle };
+        let first = if moment == Moment::Grid && !ticks.is_fixed() { 0.5 * tick } else { tick };
         let (mut alive, mut mass, mut mean) = (1.0 - at_once, at_once, 0.0);
         for index in 0.. {
-            if age as usize >= ticks.hazards.len() {
+            if alive <= 0.0 {
                 break;
             }
-            mass += alive * ticks.hazard(age);
-            mean += alive * ticks.hazard(age) * (first + f64::from(index) * tick);
-            alive *= 1.0 - ticks.hazard(age);
-            age = Ticks::older(age);
+            let hazard = ticks.hazard(clock, place).expect("the clock counts this tick");
+            mass += alive * hazard;
+            mean += alive * hazard * (first + f64::from(index) * tick);
+            alive *= 1.0 - hazard;
+            clock = Ticks::older(clock);
         }
         (mass, mean)
     }
@@ -235,17 +291,19 @@ mod tests {
         let laws = [
             Distribution::Uniform(Uniform::new(0.0, 1.0).expect("right")),
             Distribution::Uniform(Uniform::new(0.3, 0.77).expect("right")),
-            Distribution::Deterministic(Deterministic::new(0.7).expect("right")),
             Distribution::Deterministic(Deterministic::new(0.0).expect("right")),
+            Distribution::Deterministic(Deterministic::new(2.0).expect("right")),
+            Distribution::Empirical(Empirical::new(vec![0.0, 1.0, 1.0, 3.0]).expect("right")),
             Distribution::Gamma(Gamma::new(6.235, 2.683).expect("right")),
             Distribution::Exponential(Exponential::new(1.5).expect("right")),
         ];
         for law in laws {
             for tick in [1.0, 0.25, 0.1] {
                 let ticks = Ticks::of(&law, tick, 1e-14);
-                for moment in [Moment::First, Moment::AtTick, Moment::Between] {
+                for moment in [Moment::Grid, Moment::Middle, Moment::AfterMiddle] {
                     let (mass, mean) = moments(&ticks, tick, moment);
-                    let allowed = if moment == Moment::First { 0.5 * tick + 1e-12 } else { 1e-9 };
+                    // Within a cell a density need not be centered; a fixed value is where it should be.
+                    let allowed = if moment == Moment::Grid && !ticks.is_fixed() { tick * tick } else { 1e-9 };
                     assert!((mass - 1.0).abs() < 1e-12, "{law:?} {tick} {moment:?}: {mass}");
                     assert!((mean - law.mean()).abs() < allowed, "{law:?} {tick} {moment:?}: {mean}");
                 }
@@ -254,14 +312,25 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_time_on_the_grid_stays_what_it_is() {
+    fn fixed_delay_from_the_grid_fires_on_the_grid() {
         let law = Distribution::Deterministic(Deterministic::new(0.75).expect("right"));
         let ticks = Ticks::of(&law, 0.25, 1e-14);
-        for moment in [Moment::First, Moment::AtTick] {
-            let (age, at_once) = ticks.start(moment);
-            let hazards = [age, age + 3, age + 6].map(|age| ticks.hazard(age));
-            assert_eq!((at_once, hazards), (0.0, [0.0, 0.0, 1.0]), "{moment:?}");
+        for (moment, tick, other) in [(Moment::Grid, Moment::Grid, Moment::Middle), (Moment::Middle, Moment::Middle, Moment::Grid)] {
+            let (clock, at_once) = ticks.start(moment);
+            let clocks = [clock, Ticks::older(clock), Ticks::older(Ticks::older(clock))];
+            assert_eq!((at_once, clocks.map(|clock| ticks.hazard(clock, tick))), (0.0, [Some(0.0), Some(0.0), Some(1.0)]), "{moment:?}");
+            assert_eq!(clocks.map(|clock| ticks.hazard(clock, other)), [None; 3], "{moment:?}");
         }
+    }
+
+    #[test]
+    fn clock_started_before_the_middle_does_not_fire_there() {
+        let law = Distribution::Uniform(Uniform::new(0.0, 1.0).expect("right"));
+        let ticks = Ticks::of(&law, 0.25, 1e-14);
+        let (early, late) = (ticks.start(Moment::BeforeMiddle), ticks.start(Moment::AfterMiddle));
+        assert_eq!(ticks.hazard(early.0, Moment::Middle), Some(0.0));
+        assert_eq!((Ticks::older(early.0), early.1), late);
+        assert!((early.1 - 0.125).abs() < 1e-12, "half of the first cell's mass: {}", early.1);
     }
 
     #[test]

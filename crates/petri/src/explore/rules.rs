@@ -172,7 +172,7 @@ impl<'a> Rules<'a> {
         }
         let all: Vec<usize> = (0..self.slots.len()).collect();
         let mut found = Vec::new();
-        self.start_clocks(state, 1.0, &all, Moment::First, &mut found);
+        self.start_clocks(state, 1.0, &all, Moment::Grid, &mut found);
         found
     }
 
@@ -193,6 +193,9 @@ impl<'a> Rules<'a> {
         if !self.net.fire(transition, &mut next.marking) {
             return None;
         }
+        if moment != Moment::Grid {
+            self.loosen(state, (transition, clock), &mut next, moment);
+        }
         let Some(tagging) = &self.tagging else {
             self.start_clocks(next, probability, &self.affected[transition], moment, found);
             return Some(());
@@ -206,6 +209,19 @@ impl<'a> Rules<'a> {
             self.start_clocks(alternative, probability * share, &self.affected[transition], moment, found);
         }
         Some(())
+    }
+
+    /// Clocks of fixed delays that stop or go on within a cell of the ticks: their ages are known to a cell only from then on.
+    fn loosen(&self, before: &State, (fired, clock): (usize, Option<usize>), next: &mut State, moment: Moment) {
+        for index in self.affected[fired].iter().copied().filter(|index| self.slots[*index].keeps_stopped) {
+            let slot = &self.slots[index];
+            let Clock::Ticks(ticks) = &self.clocks[slot.transition] else { continue };
+            let is_own = slot.transition == fired && clock.is_some();
+            let ran = self.running_clocks(index, before).len() - usize::from(is_own);
+            let runs = self.running_clocks(index, next).len();
+            next.clocks[index].iter_mut().take(ran).skip(runs).for_each(|clock| *clock = ticks.stopped(*clock));
+            next.clocks[index].iter_mut().take(runs).skip(ran).for_each(|clock| *clock = ticks.resumed(*clock, moment));
+        }
     }
 
     /// Brings the clocks of `slots` in line with the marking, once for each alternative of how new ones begin.
@@ -255,6 +271,20 @@ impl<'a> Rules<'a> {
                 clocks.fill(AGED);
             }
         }
+    }
+
+    /// Whether some clock on ticks is known to a cell only.
+    pub fn has_cells(&self, state: &State) -> bool {
+        let is_on_ticks = |slot: &Slot| matches!(self.clocks[slot.transition], Clock::Ticks(_));
+        let clocks = self.slots.iter().zip(&state.clocks).filter(|(slot, _)| is_on_ticks(slot)).flat_map(|(_, clocks)| clocks);
+        clocks.into_iter().any(|clock| *clock != DUE && Ticks::is_in_cell(*clock))
+    }
+
+    /// Whether some delay on ticks has fixed values, and whether some has a density.
+    pub fn kinds_on_ticks(&self) -> (bool, bool) {
+        let is_fixed = |clock: &Clock| if let Clock::Ticks(ticks) = clock { Some(ticks.is_fixed()) } else { None };
+        let has = |kind| self.clocks.iter().any(|clock| is_fixed(clock) == Some(kind));
+        (has(true), has(false))
     }
 
     /// Clocks of a slot that run: the others are stopped, and kept for later.

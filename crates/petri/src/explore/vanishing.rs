@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    clock::Moment,
+    clock::{Clock, Moment},
     rules::{DUE, Rules, State},
 };
 use crate::{
@@ -115,13 +115,21 @@ impl Rules<'_> {
         found
     }
 
-    /// Clocks that have run out, of the highest priority.
+    /// Clocks that have run out and may fire next: of the highest priority, unless a density is among them. With a density, two clocks
+    /// run out in one instant with probability 0; here both did within a cell, and each is the first one as likely.
     fn due(&self, state: &State) -> Vec<(usize, Option<usize>, f64)> {
         let mut found = Vec::new();
+        let mut is_fixed = true;
         for (index, slot) in self.slots.iter().enumerate() {
             let Some(Timed { priority, weight, .. }) = self.net.transitions()[slot.transition].timed() else { continue };
             let due = self.running_clocks(index, state).iter().enumerate().filter(|(_, clock)| **clock == DUE);
+            let count = found.len();
             found.extend(due.map(|(clock, _)| (*priority, (slot.transition, Some(clock), *weight))));
+            let has_density = matches!(&self.clocks[slot.transition], Clock::Ticks(ticks) if !ticks.is_fixed());
+            is_fixed &= count == found.len() || !has_density;
+        }
+        if !is_fixed {
+            return found.into_iter().map(|(_, (transition, clock, _))| (transition, clock, 1.0)).collect();
         }
         let highest = found.iter().map(|(priority, _)| *priority).max();
         found.into_iter().filter(|(priority, _)| Some(*priority) == highest).map(|(_, choice)| choice).collect()

@@ -37,7 +37,7 @@ fn earning(impulse: &Impulse, exploration: &Exploration<'_>) -> Result<Earning, 
     });
     let (at_first, at_once) = match rules.net.transitions()[impulse.transition].timed() {
         Some(_) => (0.0, 0),
-        None => rules.earned_without_time(rules.first(), impulse, Moment::First).map_err(ExploreError::from)?,
+        None => rules.earned_without_time(rules.first(), impulse, Moment::Grid).map_err(ExploreError::from)?,
     };
     if let Some(error) = failed {
         return Err(error.into());
@@ -67,9 +67,9 @@ fn per_time(rules: &Rules<'_>, impulse: &Impulse, state: &State) -> Result<(f64,
     for (transition, clock, rate) in events {
         let mut outcomes = Vec::new();
         // The states behind were met already, so that their tokens were counted.
-        let fired = rules.fire(state, transition, clock, 1.0, Moment::Between, &mut outcomes);
+        let fired = rules.fire(state, transition, clock, 1.0, Moment::BeforeMiddle, &mut outcomes);
         debug_assert!(fired.is_some());
-        let (earned, passed) = rules.earned_without_time(outcomes, impulse, Moment::Between)?;
+        let (earned, passed) = rules.earned_without_time(outcomes, impulse, Moment::BeforeMiddle)?;
         sum += rate * earned;
         most = most.max(passed);
     }

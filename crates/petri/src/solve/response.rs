@@ -126,7 +126,7 @@ impl ResponseTime {
         let curves = transient::curves(&self.chain, std::slice::from_ref(&self.arrived), times, left)?;
         let reached = curves.error + self.begun_off;
         if reached > self.error {
-            let remedy = "allow a larger error, or simulate it";
+            let remedy = "allow a larger error, or simulate it".to_owned();
             return Err(SolveError::Inexact { asked: self.error, reached, remedy });
         }
         Ok(Shares { values: curves.values.iter().map(|values| values[0].clamp(0.0, 1.0)).collect(), error: reached })
@@ -190,7 +190,7 @@ impl Question<'_> {
             state.marking.truncate(self.net.places().len());
             state.marking.extend(last);
         }
-        rules.settle(&mut states, Moment::First).map_err(crate::explore::ExploreError::from)?;
+        rules.settle(&mut states, Moment::Grid).map_err(crate::explore::ExploreError::from)?;
         Ok(Begun { states, off: 0.0, part: Some(0.0), rate: None })
     }
 
@@ -232,7 +232,7 @@ impl Question<'_> {
             exploration.rules.unpack(exploration.states.get(number), &mut state);
             state.marking.extend(Tagging::nowhere());
             let before = frontier.number(&mut state)?;
-            frontier.rates(before as usize, &mut row)?;
+            frontier.rates(before as usize, Moment::BeforeMiddle, &mut row)?;
             let mut of_state = 0.0;
             for (after, rate) in row.drain(..) {
                 frontier.rules.unpack(frontier.states.get(after as usize), &mut state);

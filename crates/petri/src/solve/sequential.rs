@@ -48,7 +48,7 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
             Some(law) => Some(own.behind(law, last, tolerance).ok_or(SolveError::Inexact {
                 asked: question.error,
                 reached: f64::INFINITY,
-                remedy: "the distributions have too many corners for method sequential; use method lattice",
+                remedy: "the distributions have too many corners for method sequential; use method lattice".to_owned(),
             })?),
             None => None,
         };

@@ -1,18 +1,39 @@
 //! Values for ticks of several lengths, extrapolated to none.
+//!
+//! The error is a series in the powers of the tick from the second one on. Only even powers count where no two events of a cell depend
+//! on each other's order; where they do, odd powers count too. Both series are extrapolated, and the one that settles better is taken,
+//! column by column.
 
 use std::ops::Range;
 
 /// Fewest levels: fewer agree by chance too easily.
 pub const LEVELS_MIN: usize = 4;
 
+/// Largest ratio of two levels' changes that counts: a series that shrinks more slowly does not settle.
+const RATIO_MAX: f64 = 0.9;
+
+/// Times that an error is taken which a change of levels shows.
+const SAFETY: f64 = 2.0;
+
+/// Powers of the tick that an error has.
+#[derive(Clone, Copy, Debug)]
+enum Powers {
+    /// 2, 4, 6 ...
+    Even,
+    /// 2, 3, 4 ...
+    All,
+}
+
 /// Values `[times, columns]` of each level.
 #[derive(Default)]
 pub struct Levels {
-    /// The square of a level's tick, the first one's being 1.
-    squares: Vec<f64>,
+    /// A level's tick, the first one's being 1.
+    ticks: Vec<f64>,
     values: Vec<Vec<Vec<f64>>>,
     /// By column: the most that was cut off in any level.
     cut: Vec<f64>,
+    /// By kind of series and column: what the last level changed.
+    changes: [Vec<f64>; 2],
     /// Values for a tick of 0, and for each column what they may be off.
     pub best: Vec<Vec<f64>>,
     pub errors: Vec<f64>,
@@ -21,21 +42,18 @@ pub struct Levels {
 impl Levels {
     /// Adds the values of the first tick divided by `division`; of each column's values `cut` may be missing.
     pub fn add(&mut self, division: u32, values: Vec<Vec<f64>>, cut: Vec<f64>) {
-        self.squares.push(f64::from(division).powi(-2));
+        self.ticks.push(f64::from(division).recip());
         self.cut.resize(cut.len(), 0.0);
         self.cut.iter_mut().zip(cut).for_each(|(most, cut)| *most = most.max(cut));
         self.values.push(values);
-        let count = self.values.len();
-        self.best = self.extrapolated(0..count);
-        self.errors = vec![f64::INFINITY; self.cut.len()];
-        if count >= LEVELS_MIN {
-            // What the finest level and what the coarsest one has changed: rather the error of an answer without it.
-            let finest = largest(&self.best, &self.extrapolated(0..count - 1));
-            let coarsest = largest(&self.best, &self.extrapolated(1..count));
-            let enlarged: f64 = weights(&self.squares).iter().map(|weight| weight.abs()).sum();
-            let changes = finest.into_iter().zip(coarsest).map(|(finest, coarsest)| finest.max(coarsest));
-            self.errors = changes.zip(&self.cut).map(|(change, cut)| change + enlarged * cut).collect();
+        let (even, even_errors) = self.series(Powers::Even);
+        let (all, all_errors) = self.series(Powers::All);
+        self.best = even;
+        for (best, all) in self.best.iter_mut().zip(all) {
+            let taken = even_errors.iter().zip(&all_errors).map(|(even, all)| all < even);
+            best.iter_mut().zip(all).zip(taken).filter(|(_, is_all)| *is_all).for_each(|((best, all), _)| *best = all);
         }
+        self.errors = even_errors.iter().zip(&all_errors).map(|(even, all)| even.min(*all)).collect();
     }
 
     /// How many there are.
@@ -43,9 +61,34 @@ impl Levels {
         self.values.len()
     }
 
-    /// The polynomial in the square of the tick through some levels, at 0.
-    fn extrapolated(&self, levels: Range<usize>) -> Vec<Vec<f64>> {
-        let weights = weights(&self.squares[levels.clone()]);
+    /// The values by one kind of series, and for each column what they may be off.
+    fn series(&mut self, powers: Powers) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let count = self.values.len();
+        let best = self.extrapolated(powers, 0..count);
+        if count == 1 {
+            return (best, vec![f64::INFINITY; self.cut.len()]);
+        }
+        let finest = largest(&best, &self.extrapolated(powers, 0..count - 1));
+        let before = std::mem::replace(&mut self.changes[powers as usize], finest.clone());
+        if count < LEVELS_MIN {
+            return (best, vec![f64::INFINITY; self.cut.len()]);
+        }
+        // The changes by the finest level and by the coarsest one: rather the error of an answer without it.
+        let coarsest = largest(&best, &self.extrapolated(powers, 1..count));
+        let enlarged: f64 = weights(powers, &self.ticks).iter().map(|weight| weight.abs()).sum();
+        let error = |column: usize| {
+            // Where levels change less and less by a constant ratio, all further ones together change this many times as much.
+            let ratio = (finest[column] / before[column].max(f64::MIN_POSITIVE)).min(RATIO_MAX);
+            let further = (ratio / (1.0 - ratio)).max(1.0);
+            SAFETY * further * finest[column].max(coarsest[column]) + enlarged * self.cut[column]
+        };
+        let errors = (0..self.cut.len()).map(error).collect();
+        (best, errors)
+    }
+
+    /// The series through some levels, at 0.
+    fn extrapolated(&self, powers: Powers, levels: Range<usize>) -> Vec<Vec<f64>> {
+        let weights = weights(powers, &self.ticks[levels.clone()]);
         let mut sums: Vec<Vec<f64>> = self.values[levels.start].iter().map(|row| vec![0.0; row.len()]).collect();
         for (weight, values) in weights.iter().zip(&self.values[levels]) {
             for (sums, values) in sums.iter_mut().zip(values) {
@@ -56,10 +99,20 @@ impl Levels {
     }
 }
 
-/// Lagrange's weights of points, for the value at 0.
-fn weights(points: &[f64]) -> Vec<f64> {
-    let weight = |own: &f64| points.iter().filter(|other| *other != own).map(|other| other / (other - own)).product();
-    points.iter().map(weight).collect()
+/// The weights of values at these ticks for the value at 0. Of a polynomial in the square they are Lagrange's; those of a polynomial
+/// without linear term follow from Lagrange's and the derivative at 0, which has to vanish.
+fn weights(powers: Powers, ticks: &[f64]) -> Vec<f64> {
+    let lagrange = |power: i32, own: f64| -> f64 {
+        let others = ticks.iter().filter(|other| **other != own).map(|other| other.powi(power));
+        others.map(|other| other / (other - own.powi(power))).product()
+    };
+    match powers {
+        Powers::Even => ticks.iter().map(|own| lagrange(2, *own)).collect(),
+        Powers::All => {
+            let inverses: f64 = ticks.iter().map(|tick| tick.recip()).sum();
+            ticks.iter().map(|own| lagrange(1, *own) / (own * inverses)).collect()
+        }
+    }
 }
 
 /// For each column the largest difference at any time.
@@ -76,16 +129,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_polynomial_in_the_square_of_the_tick_is_extrapolated_exactly() {
-        let value = |tick: f64| 3.0 - 0.5 * tick.powi(2) + 0.25 * tick.powi(4) + 0.125 * tick.powi(6);
-        let mut levels = Levels::default();
-        for division in [1, 2, 3, 4] {
-            assert!(levels.errors.iter().all(|error| error.is_infinite()), "too few levels");
-            levels.add(division, vec![vec![value(1.0 / f64::from(division))]], vec![0.0]);
+    fn both_series_are_extrapolated_exactly() {
+        let even = |tick: f64| 3.0 - 0.5 * tick.powi(2) + 0.25 * tick.powi(4) + 0.125 * tick.powi(6);
+        let all = |tick: f64| 3.0 - 0.5 * tick.powi(2) + 0.25 * tick.powi(3) + 0.125 * tick.powi(4);
+        for value in [even as fn(f64) -> f64, all] {
+            let mut levels = Levels::default();
+            for division in [1, 2, 3, 4, 6] {
+                levels.add(division, vec![vec![value(1.0 / f64::from(division))]], vec![0.0]);
+                assert!(levels.len() >= LEVELS_MIN || levels.errors[0].is_infinite(), "too few levels");
+            }
+            let off = (levels.best[0][0] - 3.0).abs();
+            assert!(off < 1e-12 && off <= levels.errors[0] + 1e-14, "{off:e} and {:e}", levels.errors[0]);
         }
-        assert!((levels.best[0][0] - 3.0).abs() < 1e-13, "{}", levels.best[0][0]);
-        let without_finest = levels.extrapolated(0..3)[0][0];
-        assert!((levels.errors[0] - (without_finest - 3.0).abs()).abs() < 1e-12, "{} beside {without_finest}", levels.errors[0]);
+    }
+
+    /// A series in the tick itself is not what is extrapolated: the estimate has to contain what it costs.
+    #[test]
+    fn error_of_first_order_is_within_the_estimate() {
+        let mut levels = Levels::default();
+        for (number, division) in [1, 2, 3, 4, 6, 8, 12, 16].into_iter().enumerate() {
+            levels.add(division, vec![vec![3.0 - 0.5 / f64::from(division)]], vec![0.0]);
+            let off = (levels.best[0][0] - 3.0).abs();
+            assert!(number + 1 < LEVELS_MIN || off <= levels.errors[0], "{division}: {off:e}, told {:e}", levels.errors[0]);
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl<'a> Explored<'a> {
 impl Frontier<'_> {
     fn moves(&mut self, number: usize) -> Result<Moves, ExploreError> {
         let mut rates = Vec::new();
-        self.rates(number, &mut rates)?;
+        self.rates(number, Moment::BeforeMiddle, &mut rates)?;
         rates.retain(|(state, _)| *state as usize != number);
         let mut state = State::default();
         self.rules.unpack(self.states.get(number), &mut state);
@@ -71,7 +71,7 @@ impl Frontier<'_> {
         let is_fresh = state.clocks[slot][0] == FRESH;
         state.clocks[slot][0] = DUE;
         let mut outcomes = vec![(1.0, state)];
-        self.rules.settle(&mut outcomes, Moment::AtTick)?;
+        self.rules.settle(&mut outcomes, Moment::Middle)?;
         let fired = outcomes.into_iter().map(|(probability, mut next)| Ok((self.number(&mut next)?, probability)));
         let fired = fired.collect::<Result<Vec<_>, ExploreError>>()?;
         Ok(Moves { rates, general: Some(General { transition: self.rules.slots[slot].transition, is_fresh, outcomes: fired }) })
