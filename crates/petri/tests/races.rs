@@ -4,8 +4,9 @@ mod nets;
 
 use bodkin_petri::{
     distribution::{Deterministic, Distribution, Empirical, Uniform},
+    measure::Measure,
     net::{Firing, Net, Servers, Transition},
-    solve::{Answer, Certainty, Method, Question, SolveError, When, solve},
+    solve::{Answer, Certainty, Method, Question, SolveError, When, passage::passage, solve},
 };
 use nets::{exponential, net, timed};
 
@@ -250,4 +251,35 @@ fn delays_without_common_divisor_are_refused_by_name() {
     let question = Question { method: Some(Method::Lattice), ..Question::new(&race, When::At(vec![1.2])) };
     let error = solve(&question).expect_err("they have no common divisor");
     assert!(matches!(error, SolveError::Question(_)) && error.to_string().contains("round them"), "{error}");
+}
+
+/// Mean times until the last place of a net is marked, by method regenerative: no distribution function is integrated.
+#[test]
+fn mean_until_absorption_has_its_closed_form() {
+    let mean = |net: &Net, place: usize| {
+        let text = format!("\"{}\" > 0", net.places()[place].name);
+        let Ok(Measure::Reward(until)) = Measure::parse(&text, net) else { panic!("{text} is a condition") };
+        let question = Question { until: Some(until), ..Question::new(net, When::Steady) };
+        passage(&question, &[], true).unwrap_or_else(|error| panic!("{}: {error}", net.name())).mean.expect("it was asked for")
+    };
+    let (rate, delay): (f64, f64) = (0.7, 2.0);
+    let sum = net("sum", &RACE, vec![single("a", fixed(delay), &[0], &[1]), exponential("b", rate, &[1], &[2])]);
+    let first = net("first", &RACE, vec![exponential("a", rate, &[0], &[2]), single("b", fixed(delay), &[0], &[2])]);
+    // Whenever the delay is over, all begins again.
+    let again =
+        net("again", &RACE, vec![exponential("a", rate, &[0], &[2]), single("b", fixed(delay), &[0], &[1]), immediate("c", &[1], &[0])]);
+    // Two general clocks at once: the integral is cut where the function jumps.
+    let fork = vec![
+        immediate("fork", &[3], &[0, 1]),
+        single("a", fixed(0.7), &[0], &[4]),
+        single("b", fixed(2.11), &[1], &[5]),
+        immediate("join", &[4, 5], &[2]),
+    ];
+    let places = [("a", 0), ("b", 0), ("both", 0), ("start", 1), ("a done", 0), ("b done", 0)];
+    let (found, error) = mean(&net("fork-join", &places, fork), 2);
+    assert!((found - 2.11).abs() <= error && error < 1e-6, "{found} +- {error:e}");
+    for (net, exact) in [(sum, delay + 1.0 / rate), (first, (1.0 - (-rate * delay).exp()) / rate), (again, 1.0 / rate)] {
+        let (found, error) = mean(&net, 2);
+        assert!((found - exact).abs() <= error + 1e-12 && error < 1e-8, "{}: {found} +- {error:e}, exact {exact}", net.name());
+    }
 }

@@ -24,7 +24,7 @@ use self::{
     run::{Level, Reading, exact, level},
 };
 use super::{Answer, Certainty, Method, Question, SolveError, When};
-use crate::measure::Measure;
+use crate::{measure::Measure, net::Net};
 
 /// Into how many ticks the first one is divided, level by level. All are whole numbers, so that what lies on the first grid lies on
 /// every one; and they grow slower than powers of 2, for states grow as the power of the ticks that the number of clocks is.
@@ -43,6 +43,12 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
         return Ok(Answer { method: Method::Lattice, reason, values, errors: cut, certainty: Certainty::Bound, states, steps });
     }
     by_levels(question, &delays.grid(times)?)
+}
+
+/// A length such that functions of time have corners and jumps at its multiples only. None where general delays have no corner, or no
+/// such length that is not too short.
+pub(super) fn corner_step(net: &Net) -> Option<f64> {
+    Delays::of(net).ok()?.corner_step()
 }
 
 /// Values by ticks that are divided further and further.

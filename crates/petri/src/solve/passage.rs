@@ -2,7 +2,7 @@
 //!
 //! The distribution function at some times is a question like any other ([`super::solve`]); here are the times that are asked for.
 
-use super::{Answer, Certainty, Method, Question, SolveError, When, solve};
+use super::{Answer, Certainty, Method, Question, SolveError, When, lattice, regenerative, solve};
 use crate::{expression::Expression, measure::Measure, quadrature::gauss_points};
 
 /// Times of one question on the way to a quantile.
@@ -14,8 +14,11 @@ pub const PRECISION: f64 = 1e-7;
 /// Most doublings of a time on the way to a quantile.
 const DOUBLINGS_MAX: usize = 60;
 
-/// Pieces of the integral that a mean is; with half of them it is computed once more.
+/// Fewest pieces of the integral that a mean is; with half of them it is computed once more.
 const PIECES: u32 = 48;
+
+/// Most times at which the integral is cut because the function may have a corner or a jump there.
+const CUTS_MAX: f64 = 1_000.0;
 
 /// A quantile of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +36,7 @@ pub struct Quantile {
 pub struct Passage {
     /// In the order of the shares that were asked for.
     pub quantiles: Vec<Quantile>,
-    /// Expected time, and what it may be off by comparison with a coarser integral. None where it was not asked for.
+    /// Expected time, and what it may be off. None where it was not asked for.
     pub mean: Option<(f64, f64)>,
     /// How the distribution function was computed.
     pub method: Method,
@@ -53,9 +56,19 @@ pub fn passage(question: &Question, shares: &[f64], with_mean: bool) -> Result<P
     };
     let mut function = Function { question, until, method: Method::Markov, certainty: Certainty::Bound };
     let quantiles = function.quantiles_of(shares)?;
+    if let Some(mean) = by_periods(question, with_mean) {
+        let method = if quantiles.is_empty() { Method::Regenerative } else { function.method };
+        return Ok(Passage { quantiles, mean: Some(mean), method, certainty: function.certainty });
+    }
     let high = quantiles.iter().map(|quantile| quantile.high).fold(function.first_time(), f64::max);
     let mean = if with_mean { Some(function.mean(high)?) } else { None };
     Ok(Passage { quantiles, mean, method: function.method, certainty: function.certainty })
+}
+
+/// The mean by method regenerative, which does not need the distribution function, where it is wanted and no other method is.
+fn by_periods(question: &Question, with_mean: bool) -> Option<(f64, f64)> {
+    let is_open = matches!(question.method, None | Some(Method::Regenerative | Method::Markov));
+    if with_mean && is_open { regenerative::mean_until(question) } else { None }
 }
 
 /// The distribution function of the time.
@@ -158,8 +171,20 @@ impl Function<'_> {
         // What is left of the probability counts with the time again, as of a tail that falls at least as fast as it did so far.
         let left = (self.question.error).max(1e-12);
         let horizon = self.past(1.0 - 10.0 * left, time)?;
-        let (fine, coarse) = (self.area(horizon, PIECES)?, self.area(horizon, PIECES / 2)?);
+        let (horizon, pieces) = self.pieces(horizon);
+        let (fine, coarse) = (self.area(horizon, pieces)?, self.area(horizon, pieces / 2)?);
         Ok((fine, (fine - coarse).abs() + 20.0 * left * horizon))
+    }
+
+    /// An even number of pieces of equal length, up to `horizon` or a little later, with corners and jumps at the ends of every second.
+    fn pieces(&self, horizon: f64) -> (f64, u32) {
+        match lattice::corner_step(self.question.net).filter(|step| horizon / step <= CUTS_MAX) {
+            Some(step) => {
+                let cuts = (horizon / step).ceil().max(1.0);
+                (cuts * step, cuts as u32 * PIECES.div_ceil(cuts as u32).next_multiple_of(2))
+            }
+            None => (horizon, PIECES),
+        }
     }
 
     fn area(&mut self, horizon: f64, pieces: u32) -> Result<f64, SolveError> {

@@ -11,8 +11,8 @@ mod steps;
 use self::periods::{Explored, Periods};
 use super::{Answer, Certainty, Method, Question, SolveError, When, columns::Columns};
 use crate::{
-    chain::steady::steady,
-    explore::{General, Rules},
+    chain::{absorption::absorption, steady::steady},
+    explore::{General, Rules, State},
     measure::Measure,
 };
 
@@ -47,6 +47,29 @@ pub(super) fn solve(question: &Question) -> Result<Answer, SolveError> {
         states: explored.states.len(),
         steps: periods.steps,
     })
+}
+
+/// Share of the asked error, relative to the mean, at which its sweeps end.
+const MEAN_SHARE: f64 = 0.1;
+
+/// Expected time until the question's condition holds, and what it may be off. None where several general clocks run at a time, where
+/// the net may end without the condition, or where the sweeps do not settle.
+pub(super) fn mean_until(question: &Question) -> Option<(f64, f64)> {
+    let mut rules = Rules::new(question.net, question.until.clone(), General::Alone).ok()?;
+    rules.find_symmetry(&[]);
+    let explored = Explored::of(rules, question.states_max).ok()?;
+    let periods = Periods::of(&explored, TAIL).ok()?;
+    let mut state = State::default();
+    let mut holds = |period: usize| {
+        explored.rules.unpack(explored.states.get(periods.shares[period][0].0 as usize), &mut state);
+        explored.rules.is_over(&state.marking)
+    };
+    // A period that is never left is a state in which nothing runs.
+    if (0..periods.chain.len()).any(|period| periods.chain.exit(period) == 0.0 && !holds(period)) {
+        return None;
+    }
+    let found = absorption(&periods.chain, MEAN_SHARE * question.error)?;
+    Some((found.mean, found.mean * found.part))
 }
 
 /// The mean of a column over each period.

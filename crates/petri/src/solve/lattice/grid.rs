@@ -103,6 +103,11 @@ impl Delays {
         if self.has_density { None } else { step().map(|step| if step > 0.0 { step } else { self.shortest }) }
     }
 
+    /// A length that all corners and jumps are multiples of, if there is one that is not too short.
+    pub fn corner_step(&self) -> Option<f64> {
+        divisor(&[&self.corners, &self.values], DIVISOR_MIN * self.shortest).filter(|step| *step > 0.0)
+    }
+
     /// A grid that resolves the shortest delay. Its times contain all corners and, where that is not much finer, the query times;
     /// values at other query times are interpolated between times of the grid that have no corner between them.
     ///
