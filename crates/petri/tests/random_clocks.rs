@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use bodkin_petri::{
     distribution::{
-        Deterministic, Distribution, Erlang, Exponential, Gamma, HypoExponential, Lognormal, Mixture, PhaseType, TruncatedNormal, Uniform,
-        Weibull,
+        Deterministic, Distribution, Empirical, Erlang, Exponential, Gamma, HypoExponential, Lognormal, Mixture, PhaseType,
+        TruncatedNormal, Uniform, Weibull,
     },
     net::{Arc, Delay, Firing, Memory, Net, Place, Servers, Timed, Transition},
     random::{self, Draws},
@@ -48,6 +48,19 @@ impl Dice {
             3 => Gamma::new(1.7 + self.halves(4), 3.0).map(Distribution::Gamma),
             4 => TruncatedNormal::new(self.halves(2), 0.4, 0.0, f64::INFINITY).map(Distribution::TruncatedNormal),
             _ => Weibull::new(2.5, self.halves(3)).map(Distribution::Weibull),
+        };
+        law.expect("a law")
+    }
+
+    /// A law without density, whose values are tenths or halves.
+    fn atoms(&mut self) -> Distribution {
+        let unit = if self.one_in(2) { 0.5 } else { 0.1 };
+        let mut value = || unit * (1 + self.below(6)) as f64;
+        let values = [value(), value(), value()];
+        let law = if self.one_in(2) {
+            Deterministic::new(values[0]).map(Distribution::Deterministic)
+        } else {
+            Empirical::new(values.to_vec()).map(Distribution::Empirical)
         };
         law.expect("a law")
     }
@@ -151,6 +164,87 @@ fn several_general_clocks_agree_with_the_simulator() {
         }
     }
     assert!(solved >= 16, "{solved} nets were solved; refused: {refused:#?}");
+}
+
+/// A place that two clocks or three leave at once, one of them without density; then the same again. Times lie beside the grid of the
+/// delays, some close to a jump.
+fn races(seed: u64, tokens: u32, atoms: impl Fn(&mut Dice) -> Distribution) -> (Net, Vec<f64>) {
+    let mut dice = Dice::of(seed);
+    let mut transitions = Vec::new();
+    for from in 0..2 {
+        let mut race = vec![atoms(&mut dice), Distribution::Exponential(Exponential::new(dice.halves(4)).expect("a law"))];
+        if from == 0 && dice.one_in(3) {
+            race.push(Distribution::Uniform(Uniform::new(0.0, dice.halves(3)).expect("a law")));
+        }
+        for (number, law) in race.into_iter().enumerate() {
+            let to = if number == 0 { from + 1 } else { 2 + dice.below(2) };
+            transitions.push(timed(&format!("t{from}{number}"), law, dice.servers(), Memory::Enabling, from, to));
+        }
+    }
+    // Not at a jump: there the simulator's sums of tenths are before or after it by rounding.
+    let times = vec![0.313, 0.5001, 0.79, 1.4999, 1.5001, 1.734, 2.71];
+    (net(seed, &[tokens, tokens - 1, 0, 0], transitions), times)
+}
+
+#[test]
+fn races_of_delays_without_density_agree_with_the_simulator_off_the_grid() {
+    let (mut solved, mut refused) = (0, Vec::new());
+    for seed in 400..430 {
+        let (net, times) = races(seed, 1 + (seed % 2) as u32, Dice::atoms);
+        match solve(&Question { error: 1e-3, ..Question::new(&net, When::At(times.clone())) }) {
+            Ok(answer) => {
+                assert_eq!(answer.method, Method::Lattice, "{net:?}");
+                assert!(answer.values.iter().flatten().all(|value| *value >= -answer.error()), "{:?}", answer.values);
+                agree(&net, &answer, &times, seed, 4_000, 1e-9);
+                solved += 1;
+            }
+            Err(error) => refused.push(format!("{seed}: {error}")),
+        }
+    }
+    assert!(solved >= 25, "{solved} nets were solved; refused: {refused:#?}");
+}
+
+/// Stages of a fixed delay: with more and more of them a smooth expectation is a series in their number's inverse.
+const STAGES: [u32; 5] = [8, 16, 24, 32, 48];
+
+/// Where everything has ended the outcome of one token's races against exponential delays is smooth in a fixed delay: Erlang's law with more and
+/// more stages comes to it, and is extrapolated to infinitely many (Lagrange, in the inverse of the number of stages).
+#[test]
+fn outcomes_of_races_are_those_of_erlang_laws_extrapolated() {
+    let late = vec![60.0];
+    for seed in 500..515 {
+        let fixed = |dice: &mut Dice| Distribution::Deterministic(Deterministic::new(dice.halves(4)).expect("a law"));
+        // The generator draws alike in both: only the fixed laws are others.
+        let staged = |stages: u32| {
+            move |dice: &mut Dice| {
+                let mean = dice.halves(4);
+                Distribution::Erlang(Erlang::new(stages, f64::from(stages) / mean).expect("a law"))
+            }
+        };
+        let (net, _) = races(seed, 1, fixed);
+        if net.transitions().len() > 4 {
+            // A uniform delay is not made of stages.
+            continue;
+        }
+        let answer = |net: &Net| solve(&Question { error: 1e-7, ..Question::new(net, When::At(late.clone())) });
+        let exact = answer(&net).unwrap_or_else(|error| panic!("{error}: {net:?}"));
+        assert_eq!(exact.method, Method::Lattice, "{net:?}");
+        let by_stages: Vec<Vec<f64>> =
+            STAGES.iter().map(|stages| answer(&races(seed, 1, staged(*stages)).0).expect("a Markov chain").values[0].clone()).collect();
+        for place in 0..net.places().len() {
+            let extrapolated = |stages: &[u32], values: &[Vec<f64>]| -> f64 {
+                let weight = |own: &u32| {
+                    let others = stages.iter().filter(|other| *other != own);
+                    others.map(|other| f64::from(*own) / (f64::from(*own) - f64::from(*other))).product::<f64>()
+                };
+                stages.iter().zip(values).map(|(own, values)| weight(own) * values[place]).sum()
+            };
+            let (all, fewer) = (extrapolated(&STAGES, &by_stages), extrapolated(&STAGES[1..], &by_stages[1..]));
+            let off = (exact.values[0][place] - all).abs();
+            let allowed = exact.errors[place] + 2.0 * (all - fewer).abs() + 1e-5;
+            assert!(off <= allowed, "net {seed}, P{place}: {} beside {all}, {off:e} of {allowed:e}\n{net:?}", exact.values[0][place]);
+        }
+    }
 }
 
 /// Delays of any law, one behind the other, with choices between them.
