@@ -1,5 +1,6 @@
 //! Files: what a net is read from and written to. All of them work on text; the caller has the files.
 
+mod attributes;
 pub mod drawing;
 pub mod json;
 pub mod pnml;

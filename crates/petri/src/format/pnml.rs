@@ -2,10 +2,12 @@
 //!
 //! PNML has no time. What a transition is besides its input and output arcs stands in a `toolspecific` element of ours, as the JSON of
 //! the own format; other programs leave it alone. A transition without one is timed, exponential with rate 1. Inhibitor and test arcs
-//! of other programs are read where an arc has `<type value="inhibitor"/>` (or `test`, `read`).
+//! of other programs are read where an arc has `<type value="inhibitor"/>` (or `test`, `read`), or TAPAAL's attribute `type`. PIPE's
+//! files are read too: `value` for `text`, one kind of token, and transitions that are `timed` or immediate.
 //!
-//! What a document has besides, and what may change the net's meaning, is refused: another type of net, labels that are not those of
-//! place/transition nets, arcs of other kinds. `toolspecific` elements of other programs are passed over, and told.
+//! What a document has besides, and what may change the net's meaning, is refused: another type of net, labels and attributes that are
+//! not those of place/transition nets, arcs of other kinds. `toolspecific` elements of other programs and ProM's final markings are
+//! passed over, and reported.
 
 mod parts;
 #[cfg(test)]
@@ -31,8 +33,8 @@ const GRAMMAR: &str = "http://www.pnml.org/version-2009/grammar/pnml";
 const TYPE: &str = "www.pnml.org/version-2009/grammar/ptnet";
 
 /// Types of nets that are read, without the protocol: place/transition nets of the standard, with special arcs, and from before it; and
-/// the core model, which some programs name for such nets.
-const TYPES: [&str; 7] = [
+/// the core model, which some programs name for such nets; and PIPE's.
+const TYPES: [&str; 8] = [
     TYPE,
     "www.pnml.org/version-2009/grammar/pnmlcoremodel",
     "www.pnml.org/version-2009/extensions/inhibitorptnet",
@@ -40,6 +42,7 @@ const TYPES: [&str; 7] = [
     "www.pnml.org/version-2009/extensions/resetinhibitorptnet",
     "www.informatik.hu-berlin.de/top/pntd/ptNetb",
     "www.yasper.org/specs/epnml-1.1",
+    "P/T net",
 ];
 
 /// Most nets of a document that a mistake names.
@@ -98,6 +101,7 @@ pub fn document(text: &str, which: Option<&str>) -> Result<Document, PnmlError> 
     if root.name != "pnml" {
         return Err(refused(&root, "a pnml document is expected").into());
     }
+    parts::check_attributes(&root)?;
     let mut parts = Parts::default();
     root.children.iter().filter(|child| child.name != "net").try_for_each(|child| parts.label(&root, child, &[]))?;
     let net = chosen(&root, which)?;
@@ -151,17 +155,40 @@ fn id(element: &Element) -> Result<&str, NetError> {
     element.attribute("id").ok_or_else(|| refused(element, "it has no id"))
 }
 
+/// The text of a label, if it has any: in `text`, or in PIPE's `value`.
+fn content(label: &Element) -> Option<&str> {
+    let text = label.child("text").or_else(|| label.child("value"))?;
+    Some(text.text.trim()).filter(|text| !text.is_empty())
+}
+
 fn label<'a>(element: &'a Element, name: &str) -> Option<&'a str> {
-    element.child(name).and_then(|label| label.child("text")).map(|text| text.text.trim()).filter(|text| !text.is_empty())
+    element.child(name).and_then(content)
 }
 
 fn name(element: &Element) -> Result<String, NetError> {
-    Ok(label(element, "name").map_or(id(element)?, |name| name).to_owned())
+    let attribute = || element.attribute("name").map(str::trim).filter(|name| !name.is_empty());
+    Ok(label(element, "name").or_else(attribute).map_or(id(element)?, |name| name).to_owned())
+}
+
+/// What a label and an attribute of the same name say, which is the same.
+fn written<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, NetError> {
+    let (label, attribute) = (label(element, name), element.attribute(name).map(str::trim));
+    match (label, attribute) {
+        (Some(label), Some(attribute)) if label != attribute => {
+            Err(refused(element, format!("its {name} is {label}, and its attribute {name} is {attribute}; expected one of them")))
+        }
+        _ => Ok(label.or(attribute)),
+    }
+}
+
+fn whole(element: &Element, name: &str, text: &str) -> Result<u32, NetError> {
+    // PIPE names the kind of token before the number.
+    let number = text.strip_prefix(parts::TOKEN).and_then(|rest| rest.strip_prefix(',')).unwrap_or(text);
+    number.trim().parse().map_err(|_| refused(element, format!("{name} is {text}; expected a whole number")))
 }
 
 fn number(element: &Element, name: &str) -> Result<Option<u32>, NetError> {
-    let number = |text: &str| text.parse().map_err(|_| refused(element, format!("{name} is {text}; expected a whole number")));
-    label(element, name).map(number).transpose()
+    written(element, name)?.map(|text| whole(element, name, text)).transpose()
 }
 
 /// Our own `toolspecific` element.
@@ -175,29 +202,74 @@ fn transition(element: &Element, places: &[Place]) -> Result<Transition, NetErro
         let transition = json::read_transition(&own.text, places).map_err(|error| refused(element, error))?;
         return Ok(Transition { name, ..transition });
     }
-    let rate = Exponential::new(1.0).map_err(|error| refused(element, error))?;
-    let timed = Timed {
-        delay: Delay::Distribution(Distribution::Exponential(rate)),
-        servers: Servers::SINGLE,
-        memory: Memory::Enabling,
-        priority: 0,
-        weight: 1.0,
-    };
-    let firing = Firing::Timed(timed);
+    let firing = firing(element)?;
     Ok(Transition { name, inputs: Vec::new(), outputs: Vec::new(), inhibitors: Vec::new(), tests: Vec::new(), guard: None, firing })
 }
 
-/// What kind of arc it is: `<type value="inhibitor"/>`, or `<arctype><text>inhibitor</text></arctype>`.
-fn kind(element: &Element) -> &str {
-    let by_attribute = element.child("type").and_then(|kind| kind.attribute("value"));
-    by_attribute.or_else(|| label(element, "type")).or_else(|| label(element, "arctype")).unwrap_or("normal").trim()
+/// When a transition of another program fires: with rate 1, or as PIPE's labels say.
+fn firing(element: &Element) -> Result<Firing, NetError> {
+    let of_pipe = |name: &str| label(element, name);
+    let is = |name: &str| match of_pipe(name).unwrap_or("false") {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        text => Err(refused(element, format!("{name} is {text}; expected true or false"))),
+    };
+    let rate = of_pipe("rate").unwrap_or("1");
+    let rate: f64 = rate.parse().map_err(|_| refused(element, format!("rate is {rate}; expected a number")))?;
+    if of_pipe("timed").is_some() && !is("timed")? {
+        let priority = of_pipe("priority").map_or(Ok(1), |text| whole(element, "priority", text))?;
+        return Ok(Firing::Immediate { priority, weight: rate });
+    }
+    let rate = Exponential::new(rate).map_err(|error| refused(element, error))?;
+    Ok(Firing::Timed(Timed {
+        delay: Delay::Distribution(Distribution::Exponential(rate)),
+        servers: if is("infiniteServer")? { Servers::Infinite } else { Servers::SINGLE },
+        memory: Memory::Enabling,
+        priority: 0,
+        weight: 1.0,
+    }))
+}
+
+/// What kind of arc it is: `<type value="inhibitor"/>`, `<arctype><text>inhibitor</text></arctype>`, or an attribute `type`, as TAPAAL
+/// writes it.
+fn kind(element: &Element) -> Result<&str, NetError> {
+    let by_value = element.child("type").and_then(|kind| kind.attribute("value"));
+    let written = [by_value, label(element, "type"), label(element, "arctype"), element.attribute("type")];
+    let mut kinds = written.into_iter().flatten().map(|kind| match kind.trim() {
+        "timed" => "normal",
+        "tapnInhibitor" => "inhibitor",
+        kind => kind,
+    });
+    let first = kinds.next().unwrap_or("normal");
+    match kinds.find(|other| *other != first) {
+        Some(other) => Err(refused(element, format!("its type is {first}, and it is {other}; expected one of them"))),
+        None => Ok(first),
+    }
+}
+
+/// TAPAAL's inscription of an arc that takes tokens of any age.
+const ANY_AGE: &str = "[0,inf)";
+
+/// The weight of an arc: the inscription of the standard, or TAPAAL's attribute, beside which an inscription says the ages of tokens.
+fn weight(element: &Element) -> Result<u32, NetError> {
+    let weight = element.attribute("weight").map(|text| whole(element, "weight", text)).transpose()?;
+    let plain: Option<String> = written(element, "inscription")?.map(|text| text.chars().filter(|c| !c.is_whitespace()).collect());
+    match (plain.as_deref(), weight) {
+        (None | Some(ANY_AGE), weight) => Ok(weight.unwrap_or(1)),
+        (Some(text), None) => whole(element, "inscription", text),
+        (Some(text), Some(weight)) => match whole(element, "inscription", text)? {
+            1 => Ok(weight),
+            other if other == weight => Ok(weight),
+            other => Err(refused(element, format!("its inscription is {other}, and its weight is {weight}; expected one of them"))),
+        },
+    }
 }
 
 fn arc(element: &Element, nodes: &BTreeMap<&str, Node<'_>>, found: &mut [Transition]) -> Result<(), NetError> {
-    let weight = number(element, "inscription")?.unwrap_or(1);
+    let weight = weight(element)?;
     let end = |name: &str| element.attribute(name).ok_or_else(|| refused(element, format!("it has no {name}")));
     let (source, target) = (end("source")?, end("target")?);
-    let kind = kind(element);
+    let kind = kind(element)?;
     match (parts::resolved(nodes, source), parts::resolved(nodes, target)) {
         (Some(Node::Place(place)), Some(Node::Transition(transition))) => {
             let transition = &mut found[transition];

@@ -15,7 +15,7 @@ pub struct XmlError {
     pub reason: String,
 }
 
-/// An element; names come without their namespace's prefix.
+/// An element; names come without their namespace's prefix. Declarations of namespaces and `xml:` and `xsi:` attributes are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Element {
     pub name: String,
@@ -153,15 +153,22 @@ impl<'a> Reader<'a> {
             if self.takes(">") {
                 break;
             }
-            let attribute = self.attribute()?;
+            let Some(attribute) = self.attribute()? else { continue };
+            if element.attribute(&attribute.0).is_some() {
+                return Err(self.refused(format!("{} has two attributes {}", element.name, attribute.0)));
+            }
             element.attributes.push(attribute);
         }
         self.content(&mut element, depth)?;
         Ok(element)
     }
 
-    fn attribute(&mut self) -> Result<(String, String), XmlError> {
+    /// An attribute. None for what says how the document itself is to be read: namespaces, schemas, language, blanks.
+    fn attribute(&mut self) -> Result<Option<(String, String)>, XmlError> {
+        let start = self.at;
         let name = self.name()?;
+        let qualified = &self.text[start..self.at];
+        let is_of_document = qualified == "xmlns" || ["xmlns:", "xml:", "xsi:"].iter().any(|prefix| qualified.starts_with(prefix));
         self.skip_space();
         if !self.takes("=") {
             return Err(self.refused(format!("= is expected behind {name}")));
@@ -172,7 +179,8 @@ impl<'a> Reader<'a> {
             (_, true) => self.until("'")?,
             _ => return Err(self.refused(format!("the value of {name} has no quotation marks"))),
         };
-        Ok((name, self.unescaped(value)?))
+        let value = self.unescaped(value)?;
+        Ok((!is_of_document).then_some((name, value)))
     }
 
     fn content(&mut self, element: &mut Element, depth: usize) -> Result<(), XmlError> {
@@ -250,6 +258,7 @@ mod tests {
             ("<a>\n<b></a>", "line 2: b is closed as a"),
             ("<a>\n", "line 1: a is not closed"),
             ("<a x=1/>", "line 1: the value of x has no quotation marks"),
+            ("<a x='1'\n x='2'/>", "line 2: a has two attributes x"),
             ("<a>&b;</a>", "line 1: &b; is not known"),
             ("<!DOCTYPE a><a/>", "line 1: document types are not read"),
             ("<a/><b/>", "line 1: something stands behind the root element"),

@@ -12,7 +12,13 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::law::firing;
-use super::xml::{self, Element, XmlError};
+use super::{
+    attributes::{
+        self, Table,
+        Use::{Any, Only},
+    },
+    xml::{self, Element, XmlError},
+};
 use crate::{
     expression::Expression,
     net::{Arc, Net, NetError, Place, Transition},
@@ -20,6 +26,42 @@ use crate::{
 
 /// Most joints that an arc is drawn by way of.
 const JOINTS_MAX: usize = 1_000;
+
+/// Attributes of ORIS's elements, and of the properties by their ids. A property of another id is an arc's.
+const ATTRIBUTES: &Table = &[
+    ("place", &[("uuid", Any), ("x", Any), ("y", Any)]),
+    ("transition", &[("uuid", Any), ("x", Any), ("y", Any), ("rotation-angle", Any)]),
+    ("arc", &[("uuid", Any), ("from", Any), ("to", Any), ("multiplicity", Any)]),
+    ("inhibitor-arc", &[("uuid", Any), ("from", Any), ("to", Any), ("multiplicity", Any)]),
+    ("joint", &[("uuid", Any), ("x", Any), ("y", Any)]),
+    ("feature", &[("id", Only(&["transition.stochastic"]))]),
+    ("property", &[("id", Any), ("multiplicity", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    ("0.default.name", &[("id", Any), ("name", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    ("default.marking", &[("id", Any), ("marking", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    ("10.default.enablingFunction", &[("id", Any), ("enabling-function", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    ("11.default.markingUpdate", &[("id", Any), ("marking-update", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    ("12.default.resetTransitions", &[("id", Any), ("reset-transitions", Any), ("satellite-x", Any), ("satellite-y", Any)]),
+    (
+        "transition.stochastic",
+        &[
+            ("id", Any),
+            ("property-data-type", Any),
+            ("priority", Any),
+            ("weight", Any),
+            ("value", Any),
+            ("eft", Any),
+            ("lft", Any),
+            ("efts", Any),
+            ("lfts", Any),
+            ("expressions", Any),
+            ("normalizationFactor", Any),
+            ("lambda", Any),
+            ("k", Any),
+            ("satellite-x", Any),
+            ("satellite-y", Any),
+        ],
+    ),
+];
 
 /// A file that is no net.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +113,7 @@ pub fn read(text: &str, name: &str, time_unit: &str) -> Result<Net, XpnError> {
     let mut places = Vec::new();
     let mut place_numbers = BTreeMap::new();
     for (number, element) in parts.places.iter().enumerate() {
+        check_properties(element, &OF_PLACES)?;
         let tokens = property(element, "default.marking").and_then(|property| property.attribute("marking")).unwrap_or("0");
         let tokens = Some(tokens.trim()).filter(|tokens| !tokens.is_empty()).unwrap_or("0");
         let initial = tokens.parse().map_err(|_| refused(element, format!("its marking is {tokens}; expected a whole number")))?;
@@ -108,6 +151,7 @@ pub fn read(text: &str, name: &str, time_unit: &str) -> Result<Net, XpnError> {
             _ => return Err(refused(element, "it does not lead from a place to a transition, or back").into()),
         }
     }
+    check_document(&root)?;
     Ok(Net::new(name, time_unit, places, transitions)?)
 }
 
@@ -146,6 +190,29 @@ impl<'a> Parts<'a> {
         }
         is_fixed
     }
+}
+
+/// Refuses attributes that may change what the net means, last of all: what is wrong with an element is more to the point. Notes say
+/// nothing.
+fn check_document(root: &Element) -> Result<(), NetError> {
+    check_attributes(root, root)?;
+    for entities in &root.children {
+        check_attributes(entities, entities)?;
+        entities.children.iter().filter(|element| element.name != "note").try_for_each(|element| check_all_attributes(element, element))?;
+    }
+    Ok(())
+}
+
+/// Refuses an attribute of `part` that may change what `element` means.
+fn check_attributes(element: &Element, part: &Element) -> Result<(), NetError> {
+    let id = part.attribute("id").filter(|id| part.name == "property" && ATTRIBUTES.iter().any(|(kind, _)| kind == id));
+    attributes::check(part, id.unwrap_or(&part.name), ATTRIBUTES).map_err(|reason| refused(element, reason))
+}
+
+/// The same for `part` and all that is inside.
+fn check_all_attributes(element: &Element, part: &Element) -> Result<(), NetError> {
+    check_attributes(element, part)?;
+    part.children.iter().try_for_each(|child| check_all_attributes(element, child))
 }
 
 fn numbered<'a>(numbers: &mut BTreeMap<&'a str, usize>, element: &'a Element, number: usize) -> Result<(), NetError> {
@@ -206,12 +273,20 @@ fn weight(element: &Element) -> Result<u32, NetError> {
 const OF_TRANSITIONS: [&str; 5] =
     ["0.default.name", "10.default.enablingFunction", "11.default.markingUpdate", "12.default.resetTransitions", "transition.stochastic"];
 
+/// What a place says of itself.
+const OF_PLACES: [&str; 2] = ["0.default.name", "default.marking"];
+
+fn check_properties(element: &Element, known: &[&str]) -> Result<(), NetError> {
+    let mut ids = properties(element).iter().map(|property| property.attribute("id").unwrap_or_default());
+    match ids.find(|id| !known.contains(id)) {
+        Some(id) => Err(refused(element, format!("its property {id} is not understood; expected one of {}", known.join(", ")))),
+        None => Ok(()),
+    }
+}
+
 fn transition(element: &Element, marking: &Marking<'_>) -> Result<Transition, NetError> {
+    check_properties(element, &OF_TRANSITIONS)?;
     for property in properties(element) {
-        let id = property.attribute("id").unwrap_or_default();
-        if !OF_TRANSITIONS.contains(&id) {
-            return Err(refused(element, format!("its property {id} is not understood; expected one of {}", OF_TRANSITIONS.join(", "))));
-        }
         for name in ["marking-update", "reset-transitions"] {
             if property.attribute(name).is_some_and(|text| !text.trim().is_empty()) {
                 return Err(refused(element, format!("its {name} has no meaning here")));

@@ -2,14 +2,89 @@
 
 use std::collections::BTreeMap;
 
-use super::{VERSION, id, refused};
-use crate::{format::xml::Element, net::NetError};
+use super::{VERSION, content, id, refused};
+use crate::{
+    format::{
+        attributes::{
+            self, Table,
+            Use::{Any, Only},
+        },
+        xml::Element,
+    },
+    net::NetError,
+};
 
-/// Labels and drawing instructions that say nothing of what a net does.
-const HARMLESS: [&str; 3] = ["name", "graphics", "description"];
+/// Labels and drawing instructions that say nothing of what a net does: of the standard, and of PIPE.
+const HARMLESS: [&str; 6] = ["name", "graphics", "description", "labels", "arcpath", "orientation"];
 
-/// What stands in a label besides its text.
-const OF_LABELS: [&str; 4] = ["text", "graphics", "name", "offset"];
+/// PIPE's labels that say nothing as long as they have this value: no limit of tokens, and not tagged.
+const HARMLESS_VALUES: [(&str, &str); 2] = [("capacity", "0"), ("tagged", "false")];
+
+/// PIPE's labels of transitions, whose meaning depends on `timed`.
+const OF_PIPE: [&str; 4] = ["timed", "rate", "priority", "infiniteServer"];
+
+/// PIPE's kind of token, where there is only one.
+pub const TOKEN: &str = "Default";
+
+/// What stands in a label besides its text; `value` is PIPE's.
+const OF_LABELS: [&str; 5] = ["text", "value", "graphics", "name", "offset"];
+
+/// Attributes of the standard and of TAPAAL.
+const ATTRIBUTES: &Table = &[
+    ("pnml", &[]),
+    ("net", &[("id", Any), ("type", Any), ("name", Any), ("active", Only(&["true"]))]),
+    ("page", &[("id", Any), ("name", Any)]),
+    (
+        "place",
+        &[
+            ("id", Any),
+            ("name", Any),
+            ("initialMarking", Any),
+            ("capacity", Only(&["0"])),
+            ("invariant", Only(&["<inf"])),
+            ("displayName", Any),
+            ("nameOffsetX", Any),
+            ("nameOffsetY", Any),
+            ("markingOffsetX", Any),
+            ("markingOffsetY", Any),
+            ("positionX", Any),
+            ("positionY", Any),
+        ],
+    ),
+    (
+        "transition",
+        &[
+            ("id", Any),
+            ("name", Any),
+            ("urgent", Only(&["false"])),
+            ("infiniteServer", Only(&["false"])),
+            ("player", Only(&["0"])),
+            ("priority", Only(&["0"])),
+            ("angle", Any),
+            ("displayName", Any),
+            ("nameOffsetX", Any),
+            ("nameOffsetY", Any),
+            ("positionX", Any),
+            ("positionY", Any),
+        ],
+    ),
+    (
+        "arc",
+        &[
+            ("id", Any),
+            ("source", Any),
+            ("target", Any),
+            ("type", Any),
+            ("inscription", Any),
+            ("weight", Any),
+            ("nameOffsetX", Any),
+            ("nameOffsetY", Any),
+        ],
+    ),
+    ("referencePlace", &[("id", Any), ("ref", Any), ("name", Any)]),
+    ("referenceTransition", &[("id", Any), ("ref", Any), ("name", Any)]),
+    ("type", &[("value", Any)]),
+];
 
 /// Where an arc's end leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +112,7 @@ pub struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// Takes the parts of a net or of a page. Pages are nested no deeper than elements are.
     pub fn collect(&mut self, element: &'a Element) -> Result<(), NetError> {
+        check_attributes(element)?;
         for child in &element.children {
             match child.name.as_str() {
                 "page" => self.collect(child)?,
@@ -45,7 +121,7 @@ impl<'a> Parts<'a> {
                     self.places.push(child);
                 }
                 "transition" => {
-                    self.labels(child, &[])?;
+                    self.labels(child, if child.child("timed").is_some() { &OF_PIPE } else { &[] })?;
                     self.transitions.push(child);
                 }
                 "arc" => {
@@ -63,6 +139,7 @@ impl<'a> Parts<'a> {
     }
 
     fn labels(&mut self, element: &'a Element, known: &[&str]) -> Result<(), NetError> {
+        check_attributes(element)?;
         element.children.iter().try_for_each(|child| self.label(element, child, known))
     }
 
@@ -72,6 +149,12 @@ impl<'a> Parts<'a> {
         match name {
             "toolspecific" => return self.tool(child),
             name if HARMLESS.contains(&name) => return Ok(()),
+            "finalmarkings" if element.name == "net" => {
+                *self.passed_over.entry("ProM (finalmarkings)".to_owned()).or_default() += 1;
+                return Ok(());
+            }
+            "token" if element.name == "net" && child.attribute("id") == Some(TOKEN) => return Ok(()),
+            name if HARMLESS_VALUES.iter().any(|known| content(child) == Some(known.1) && name == known.0) => return Ok(()),
             name if !known.contains(&name) => {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 let reason = format!(
@@ -84,6 +167,7 @@ impl<'a> Parts<'a> {
         if !element.child(name).is_some_and(|first| std::ptr::eq(first, child)) {
             return Err(refused(element, format!("it has more than one {name}")));
         }
+        check_attributes(child)?;
         for part in &child.children {
             match part.name.as_str() {
                 "toolspecific" => self.tool(part)?,
@@ -91,7 +175,7 @@ impl<'a> Parts<'a> {
                 part => return Err(refused(element, format!("its {name} has a {part}; expected a text"))),
             }
         }
-        if child.child("text").is_none() && child.attribute("value").is_none() {
+        if child.child("text").or_else(|| child.child("value")).is_none() && child.attribute("value").is_none() {
             return Err(refused(element, format!("its {name} has no text")));
         }
         Ok(())
@@ -137,6 +221,11 @@ impl<'a> Parts<'a> {
         }
         Ok(nodes)
     }
+}
+
+/// Refuses an attribute that may change what an element means.
+pub fn check_attributes(element: &Element) -> Result<(), NetError> {
+    attributes::check(element, &element.name, ATTRIBUTES).map_err(|reason| refused(element, reason))
 }
 
 /// The place or transition of that id, by way of stand-ins. None where there is none, or where they lead in a circle.

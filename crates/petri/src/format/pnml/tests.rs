@@ -71,7 +71,7 @@ fn a_net_of_another_type_is_refused() {
         ),
         (format!(" type=\"{standard}/highlevelnet\""), "its type is"),
         (format!(" type=\"{standard}/pt-hlpng\""), "its type is"),
-        (" type=\"P/T net\"".to_owned(), "its type is P/T net"),
+        (" type=\"P/T nets\"".to_owned(), "its type is P/T nets"),
         (String::new(), "it has no type; expected a place/transition net"),
     ] {
         let error = read(&of_type(&kind)).expect_err(&kind).to_string();
@@ -118,8 +118,8 @@ fn what_may_change_the_meaning_is_refused_and_other_tools_are_told() {
             "line 2, place p: its capacity is not understood and may change what it means",
         ),
         (
-            "<place id=\"p\"><initialMarking><value>Default,1</value></initialMarking></place>",
-            "line 2, place p: its initialMarking has a value; expected a text",
+            "<place id=\"p\"><initialMarking><value>Red,1</value></initialMarking></place>",
+            "line 2, place p: initialMarking is Red,1; expected a whole number",
         ),
         ("<place id=\"p\"><initialMarking/></place>", "its initialMarking has no text"),
         ("<transition id=\"t\"><rate><value>2</value></rate></transition>", "line 2, transition t: its rate is not understood"),
@@ -164,5 +164,93 @@ fn arcs_follow_the_stand_ins_of_other_pages() {
     {
         let error = read(&pages(reference)).expect_err(reference).to_string();
         assert!(error.contains(told), "{reference}: {error}");
+    }
+}
+
+/// A place, a transition and an arc with these attributes.
+fn with_attributes(place: &str, transition: &str, arc: &str) -> String {
+    document_of(&format!("<place id=\"p\" {place}/>\n<transition id=\"t\" {transition}/>\n<arc id=\"a\" source=\"p\" target=\"t\" {arc}/>"))
+}
+
+#[test]
+fn attributes_of_tapaal_are_read() {
+    let place = "displayName=\"true\" initialMarking=\"3\" invariant=\"&lt; inf\" name=\"Start\" nameOffsetX=\"-5\" positionY=\"60\"";
+    let transition = "angle=\"0\" infiniteServer=\"false\" name=\"Go\" player=\"0\" priority=\"0\" urgent=\"false \"";
+    let read_arc = |arc: &str| {
+        let net = read(&with_attributes(place, transition, arc)).unwrap_or_else(|error| panic!("{arc}: {error}"));
+        assert_eq!((net.places()[0].name.as_str(), net.initial(), net.transitions()[0].name.as_str()), ("Start", vec![3], "Go"));
+        let weights = |list: &[Arc]| list.iter().map(|arc| arc.weight).collect::<Vec<_>>();
+        let transition = &net.transitions()[0];
+        [weights(&transition.inputs), weights(&transition.inhibitors)]
+    };
+    for (arc, expected) in [
+        ("", [vec![1], vec![]]),
+        ("type=\"inhibitor\"", [vec![], vec![1]]),
+        ("type=\"inhibitor\" inscription=\"2\"", [vec![], vec![2]]),
+        ("type=\"tapnInhibitor\" inscription=\"[0,inf)\" weight=\"2\"", [vec![], vec![2]]),
+        ("type=\"timed\" inscription=\"[0, inf)\" weight=\"3\" nameOffsetX=\"0\"", [vec![3], vec![]]),
+        ("type=\"normal\" inscription=\"1\" weight=\"2\"", [vec![2], vec![]]),
+    ] {
+        assert_eq!(read_arc(arc), expected, "{arc}");
+    }
+}
+
+#[test]
+fn attributes_that_may_change_the_meaning_are_refused() {
+    for (place, transition, arc, reason) in [
+        ("", "", "type=\"reset\"", "line 4, arc a: its type is reset; expected normal, inhibitor, test or read"),
+        ("", "", "type=\"transport\"", "its type is transport"),
+        ("", "", "type=\"timed\" inscription=\"[2,5]\"", "inscription is [2,5]; expected a whole number"),
+        ("", "", "inscription=\"2\" weight=\"3\"", "its inscription is 2, and its weight is 3"),
+        ("", "", "reset=\"true\"", "line 4, arc a: its attribute reset is not understood and may change what it means"),
+        ("capacity=\"2\"", "", "", "line 2, place p: its attribute capacity is 2, which has no meaning here; expected 0"),
+        ("initialMarking=\"two\"", "", "", "initialMarking is two; expected a whole number"),
+        ("invariant=\"&lt;= 5\"", "", "", "its attribute invariant is <= 5"),
+        ("", "urgent=\"true\"", "", "line 3, transition t: its attribute urgent is true"),
+        ("", "priority=\"2\"", "", "its attribute priority is 2"),
+        ("", "distribution=\"constant\" value=\"1.0\"", "", "its attribute distribution is not understood"),
+    ] {
+        let text = with_attributes(place, transition, arc);
+        let error = read(&text).expect_err(&text).to_string();
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    let two = "<place id=\"p\" initialMarking=\"1\"><initialMarking><text>2</text></initialMarking></place>";
+    let error = read(&document_of(two)).expect_err("two markings").to_string();
+    assert!(error.contains("its initialMarking is 2, and its attribute initialMarking is 1"), "{error}");
+    let twice =
+        "<place id=\"p\"/><transition id=\"t\"/><arc id=\"a\" source=\"p\" target=\"t\" type=\"inhibitor\"><type value=\"test\"/></arc>";
+    let error = read(&document_of(twice)).expect_err("two types").to_string();
+    assert!(error.contains("its type is test, and it is inhibitor"), "{error}");
+    let marking = "<place id=\"p\"><initialMarking value=\"3\"/></place>";
+    let error = read(&document_of(marking)).expect_err("a value that nobody reads").to_string();
+    assert!(error.contains("its attribute value is not understood"), "{error}");
+}
+
+/// Whatever an unknown attribute is called and wherever it is, the file is refused with its name and line.
+#[test]
+fn unknown_attributes_are_never_passed_over() {
+    let elements = [
+        ("pnml", 1),
+        ("net id=\"n\" type=\"http://www.pnml.org/version-2009/grammar/ptnet\"", 1),
+        ("page id=\"g\"", 2),
+        ("place id=\"p\"", 3),
+        ("initialMarking", 3),
+        ("transition id=\"t\"", 4),
+        ("arc id=\"a\" source=\"p\" target=\"t\"", 5),
+        ("inscription", 5),
+    ];
+    let text = "<pnml><net id=\"n\" type=\"http://www.pnml.org/version-2009/grammar/ptnet\">\n<page id=\"g\">\n\
+                <place id=\"p\"><initialMarking><text>1</text></initialMarking></place>\n<transition id=\"t\"/>\n\
+                <arc id=\"a\" source=\"p\" target=\"t\"><inscription><text>1</text></inscription></arc></page></net></pnml>";
+    assert!(read(text).is_ok());
+    for (element, line) in elements {
+        for name in ["colour", "reset", "guard", "min", "Type"] {
+            let changed = text.replacen(&format!("<{element}"), &format!("<{element} {name}=\"1\""), 1);
+            let error = read(&changed).expect_err(&changed).to_string();
+            assert!(
+                error.contains(&format!("line {line}, ")) && error.contains(&format!("attribute {name} ")),
+                "{element} {name}: {error}"
+            );
+        }
     }
 }

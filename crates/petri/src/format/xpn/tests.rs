@@ -135,3 +135,20 @@ fn a_pool_of_replicas_is_read_with_its_constants() {
     let tokens: f64 = ["Healthy", "Aged", "Found"].iter().map(|name| answer.values[0][net.place(name).expect(name)]).sum();
     assert!((tokens - 2.0).abs() < 1e-2, "no replica is lost: {tokens}");
 }
+
+/// Whatever an unknown attribute is called and wherever it is, the file is refused with its name.
+#[test]
+fn unknown_attributes_are_never_passed_over() {
+    let text = document(r#"property-data-type="3.type.exponential" lambda="1""#, ARCS);
+    assert!(read(&text, "n", "s").is_ok());
+    for element in ["tpn-editor", "tpn-entities", "joint", "place", "property", "transition", "features", "arc", "inhibitor-arc"] {
+        for name in ["capacity", "reset", "preemptive", "kind"] {
+            let changed = text.replacen(&format!("<{element}"), &format!("<{element} {name}=\"1\""), 1);
+            let error = read(&changed, "n", "s").expect_err(&changed).to_string();
+            assert!(error.contains(&format!("attribute {name} is not understood")), "{element} {name}: {error}");
+        }
+    }
+    let property = text.replacen("<property id=\"default.marking\"", "<property id=\"4.capacity\"", 1);
+    let error = read(&property, "n", "s").expect_err("a property of no place").to_string();
+    assert!(error.contains("place A") && error.contains("its property 4.capacity is not understood"), "{error}");
+}
