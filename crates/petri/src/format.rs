@@ -2,9 +2,10 @@
 
 mod attributes;
 pub mod drawing;
+mod encoding;
 pub mod json;
 pub mod pnml;
 pub(crate) mod xml;
 pub mod xpn;
 
-pub use self::xml::XmlError;
+pub use self::{encoding::decoded, xml::XmlError};

@@ -5,7 +5,7 @@
 mod check;
 mod invariant;
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 pub use self::{check::NetError, invariant::Invariant};
 use crate::{distribution::Distribution, expression::Expression};
@@ -133,6 +133,17 @@ pub struct Net {
     time_unit: String,
     places: Vec<Place>,
     transitions: Vec<Transition>,
+    /// Other names of places and transitions: their ids in the file that they are from.
+    ids: Ids,
+}
+
+/// By another name, the number of a place or of a transition.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ids {
+    /// Of places.
+    pub places: BTreeMap<String, usize>,
+    /// Of transitions.
+    pub transitions: BTreeMap<String, usize>,
 }
 
 impl Net {
@@ -147,7 +158,13 @@ impl Net {
         transitions: Vec<Transition>,
     ) -> Result<Self, NetError> {
         check::check(&places, &transitions)?;
-        Ok(Self { name: name.into(), time_unit: time_unit.into(), places, transitions })
+        Ok(Self { name: name.into(), time_unit: time_unit.into(), places, transitions, ids: Ids::default() })
+    }
+
+    /// The same net, whose places and transitions are found by these ids too. A name goes before an id.
+    #[must_use]
+    pub fn with_ids(self, ids: Ids) -> Self {
+        Self { ids, ..self }
     }
 
     /// What the net is called.
@@ -172,12 +189,12 @@ impl Net {
 
     /// The place of that name.
     pub fn place(&self, name: &str) -> Option<usize> {
-        self.places.iter().position(|place| place.name == name)
+        self.places.iter().position(|place| place.name == name).or_else(|| self.ids.places.get(name).copied())
     }
 
     /// The transition of that name.
     pub fn transition(&self, name: &str) -> Option<usize> {
-        self.transitions.iter().position(|transition| transition.name == name)
+        self.transitions.iter().position(|transition| transition.name == name).or_else(|| self.ids.transitions.get(name).copied())
     }
 
     /// Tokens of every place at time 0.

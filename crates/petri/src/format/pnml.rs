@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     distribution::{Distribution, Exponential},
-    net::{Arc, Delay, Firing, Memory, Net, NetError, Place, Servers, Timed, Transition},
+    net::{Arc, Delay, Firing, Ids, Memory, Net, NetError, Place, Servers, Timed, Transition},
 };
 
 const GRAMMAR: &str = "http://www.pnml.org/version-2009/grammar/pnml";
@@ -108,15 +108,19 @@ pub fn document(text: &str, which: Option<&str>) -> Result<Document, PnmlError> 
     check_type(net)?;
     parts.collect(net)?;
     let nodes = parts.nodes()?;
-    let place = |element: &&Element| -> Result<Place, NetError> {
-        let initial = number(element, "initialMarking")?.unwrap_or(0);
-        Ok(Place { name: name(element)?, initial })
+    let (place_names, place_ids) = names(&parts.places)?;
+    let (transition_names, transition_ids) = names(&parts.transitions)?;
+    let place = |(element, name): (&&Element, String)| -> Result<Place, NetError> {
+        Ok(Place { name, initial: number(element, "initialMarking")?.unwrap_or(0) })
     };
-    let places = parts.places.iter().map(place).collect::<Result<Vec<_>, NetError>>()?;
-    let mut transitions = parts.transitions.iter().map(|element| transition(element, &places)).collect::<Result<Vec<_>, NetError>>()?;
+    let places = parts.places.iter().zip(place_names).map(place).collect::<Result<Vec<_>, NetError>>()?;
+    let named = parts.transitions.iter().zip(transition_names);
+    let mut transitions = named.map(|(element, name)| transition(element, name, &places)).collect::<Result<Vec<_>, NetError>>()?;
     parts.arcs.iter().try_for_each(|element| arc(element, &nodes, &mut transitions))?;
     let unit = own(net).and_then(|own| own.attribute("time_unit")).unwrap_or("s");
-    Ok(Document { net: Net::new(name(net)?, unit, places, transitions)?, passed_over: parts.passed_over })
+    let ids = Ids { places: place_ids, transitions: transition_ids };
+    let net = Net::new(name(net)?, unit, places, transitions)?.with_ids(ids);
+    Ok(Document { net, passed_over: parts.passed_over })
 }
 
 /// The net that is meant.
@@ -170,6 +174,25 @@ fn name(element: &Element) -> Result<String, NetError> {
     Ok(label(element, "name").or_else(attribute).map_or(id(element)?, |name| name).to_owned())
 }
 
+/// The names of places or of transitions, and the numbers of those that are found by their ids too. Labels may repeat, ids do not: a
+/// label that several have is completed by the id.
+fn names(elements: &[&Element]) -> Result<(Vec<String>, BTreeMap<String, usize>), NetError> {
+    let labels = elements.iter().map(|element| name(element)).collect::<Result<Vec<_>, NetError>>()?;
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    labels.iter().for_each(|label| *counts.entry(label).or_default() += 1);
+    let (mut names, mut ids) = (Vec::new(), BTreeMap::new());
+    for (number, (element, label)) in elements.iter().zip(&labels).enumerate() {
+        if counts[label.as_str()] == 1 {
+            names.push(label.clone());
+            continue;
+        }
+        let id = id(element)?;
+        names.push(format!("{label} ({id})"));
+        ids.insert(id.to_owned(), number);
+    }
+    Ok((names, ids))
+}
+
 /// What a label and an attribute of the same name say, which is the same.
 fn written<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, NetError> {
     let (label, attribute) = (label(element, name), element.attribute(name).map(str::trim));
@@ -196,8 +219,7 @@ fn own(element: &Element) -> Option<&Element> {
     element.children.iter().find(|child| child.name == "toolspecific" && child.attribute("tool") == Some("bodkin"))
 }
 
-fn transition(element: &Element, places: &[Place]) -> Result<Transition, NetError> {
-    let name = name(element)?;
+fn transition(element: &Element, name: String, places: &[Place]) -> Result<Transition, NetError> {
     if let Some(own) = own(element) {
         let transition = json::read_transition(&own.text, places).map_err(|error| refused(element, error))?;
         return Ok(Transition { name, ..transition });

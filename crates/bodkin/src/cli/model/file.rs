@@ -8,7 +8,7 @@ use std::{
 
 use bodkin_petri::{
     format::{
-        drawing, json,
+        decoded, drawing, json,
         pnml::{self, PnmlError},
         xpn,
     },
@@ -49,7 +49,10 @@ impl NetFile {
 /// What is wrong, with the file's name and the place in it.
 pub fn read_net(path: &Path, which: Option<&str>) -> Result<Net, String> {
     let told = |reason: String| format!("{}: {reason}", path.display());
-    let text = read_text(path)?;
+    let text = match end_of(path) {
+        Some("pnml" | "xpn") => decoded(&read_bytes(path)?).map_err(|error| told(error.to_string()))?,
+        _ => read_text(path)?,
+    };
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     match end_of(path) {
         Some("json" | "xpn") if which.is_some() => Err(told("it has one net; --net is for PNML documents of several".to_owned())),
@@ -87,11 +90,22 @@ fn end_of(path: &Path) -> Option<&str> {
     path.extension().and_then(|end| end.to_str())
 }
 
-/// Reads a file of text, up to a limit.
+/// Reads a file of text in UTF-8, up to a limit.
+///
+/// # Errors
+/// The file's name, and what is wrong with it.
 pub fn read_text(path: &Path) -> Result<String, String> {
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        format!("{}: line {line}: it is not UTF-8; save the file as UTF-8", path.display())
+    })
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
     let told = |reason: String| format!("{}: {reason}", path.display());
     let file = File::open(path).map_err(|error| told(error.to_string()))?;
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| told(error.to_string()))?;
-    if text.len() as u64 > FILE_BYTES_MAX { Err(told(format!("it is larger than {FILE_BYTES_MAX} bytes"))) } else { Ok(text) }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| told(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX { Err(told(format!("it is larger than {FILE_BYTES_MAX} bytes"))) } else { Ok(bytes) }
 }

@@ -167,6 +167,56 @@ fn arcs_follow_the_stand_ins_of_other_pages() {
     }
 }
 
+#[test]
+fn repeated_labels_are_completed_by_ids() {
+    let named = |kind: &str, id: &str, label: &str| format!("<{kind} id=\"{id}\"><name><text>{label}</text></name></{kind}>");
+    let parts = [named("place", "p1", "in"), named("place", "p2", "in"), named("place", "p3", "out"), named("transition", "t1", "check")];
+    let arcs = "<arc id=\"a\" source=\"p1\" target=\"t1\"/><arc id=\"b\" source=\"t2\" target=\"p2\"/>";
+    let net = read(&document_of(&format!("{}{}{arcs}", parts.concat(), named("transition", "t2", "check")))).expect("labels may repeat");
+    let names: Vec<&str> = net.places().iter().map(|place| place.name.as_str()).collect();
+    assert_eq!(names, ["in (p1)", "in (p2)", "out"]);
+    assert_eq!([net.place("in (p2)"), net.place("p2"), net.place("in"), net.transition("t2")], [Some(1), Some(1), None, Some(1)]);
+    assert_eq!((net.transitions()[0].inputs[0].place, net.transitions()[1].outputs[0].place), (0, 1));
+    assert_eq!(read(&write(&net)).expect("what is written is right").place("in (p2)"), Some(1));
+}
+
+#[test]
+fn files_of_pipe_and_of_prom_are_read() {
+    let of_pipe = |place: &str, transition: &str| {
+        format!(
+            "<pnml><net id=\"Net-One\" type=\"P/T net\"><token id=\"Default\" enabled=\"true\" red=\"0\"/><labels x=\"1\"><text>a note</text></labels>\n\
+             <place id=\"P0\"><graphics/><name><value>P zero</value></name><initialMarking><value>Default,3</value></initialMarking>{place}</place>\n\
+             <transition id=\"T0\"><name><value>T0</value></name><orientation><value>0</value></orientation>{transition}</transition>\n\
+             <arc id=\"P0 to T0\" source=\"P0\" target=\"T0\"><inscription><value>Default,2</value></inscription><tagged><value>false</value></tagged>\
+             <arcpath id=\"000\" x=\"1\" y=\"2\" curvePoint=\"false\"/><type value=\"normal\"/></arc></net></pnml>"
+        )
+    };
+    let part = |name: &str, value: &str| format!("<{name}><value>{value}</value></{name}>");
+    let unlimited = part("capacity", "0");
+    let timed = [part("rate", "2.5"), part("timed", "true"), part("infiniteServer", "true"), part("priority", "1")].concat();
+    let net = read(&of_pipe(&unlimited, &timed)).expect("it is right");
+    assert_eq!((net.places()[0].name.as_str(), net.initial(), net.transitions()[0].inputs[0].weight), ("P zero", vec![3], 2));
+    let found = net.transitions()[0].timed().expect("it is timed");
+    assert_eq!(found.servers, Servers::Infinite);
+    assert!(matches!(&found.delay, Delay::Distribution(law) if (law.mean() - 0.4).abs() < 1e-15));
+    let immediate = [part("rate", "3"), part("timed", "false"), part("priority", "2")].concat();
+    let net = read(&of_pipe("", &immediate)).expect("it is right");
+    assert_eq!(net.transitions()[0].firing, Firing::Immediate { priority: 2, weight: 3.0 });
+    for (place, transition, reason) in [
+        (part("capacity", "4"), "", "line 2, place P0: its capacity is not understood and may change what it means"),
+        (String::new(), "<timed><value>perhaps</value></timed>", "line 3, transition T0: timed is perhaps; expected true or false"),
+    ] {
+        let error = read(&of_pipe(&place, transition)).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    let colored = of_pipe("", "").replace("<token id=\"Default\"", "<token id=\"Red\"/><token id=\"Default\"");
+    assert!(read(&colored).expect_err("two kinds of token").to_string().contains("its token is not understood"));
+
+    let final_markings = "<place id=\"p\"/><transition id=\"t\"/><finalmarkings><marking><place idref=\"p\"><text>1</text></place></marking></finalmarkings>";
+    let found = document(&document_of(final_markings), None).expect("they say nothing of what the net does");
+    assert_eq!(found.passed_over.into_iter().collect::<Vec<_>>(), [("ProM (finalmarkings)".to_owned(), 1)]);
+}
+
 /// A place, a transition and an arc with these attributes.
 fn with_attributes(place: &str, transition: &str, arc: &str) -> String {
     document_of(&format!("<place id=\"p\" {place}/>\n<transition id=\"t\" {transition}/>\n<arc id=\"a\" source=\"p\" target=\"t\" {arc}/>"))
