@@ -142,7 +142,9 @@ fn commands_are_published_once_through_kills_and_cuts() {
             cloud = up(place.path(), &config);
             // Once more as soon as it has found its place, in front of what has to come again.
             if [14, 23].contains(&round) {
-                assert!(eventually(|| told(&cloud)["connected"] == true), "{} {}", told(&cloud), cloud.stderr());
+                // Beside other clusters, one that has just lost a server was "temporarily unavailable" (10008) for over 20 s.
+                let is_connected = (0..3).any(|_| eventually(|| told(&cloud)["connected"] == true));
+                assert!(is_connected, "{} {}", told(&cloud), cloud.stderr());
                 cloud.kill();
                 cloud = up(place.path(), &config);
             }
