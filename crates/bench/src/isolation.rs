@@ -1,7 +1,7 @@
 //! Namespaces of the system for experiments that mount disks.
 //!
-//! [`rerun`] runs the whole bench in a mount namespace and a process namespace of its own. A signal that ends the bench, SIGKILL included, ends every process
-//! in there, and the system then unmounts the disks.
+//! [`rerun`] runs the whole bench in a mount namespace and a process namespace of its own. A signal that ends the bench, SIGKILL
+//! included, ends every process in them, and the system then unmounts the disks.
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -9,17 +9,18 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-/// Ends the command that follows when the bench ends, however it ends. It is about the thread that starts the command, which waits for it.
+/// Kills the command that follows when the thread that started it ends. That thread waits for the command, so it ends early only
+/// with the bench.
 const BOUND_TO_BENCH: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
-/// Runs the command that follows in namespaces of its own, as the process 1 in there. Its end is the end of every process in there.
+/// Runs the command that follows as process 1 of new mount and process namespaces. When it ends, so does every process in them.
 const ISOLATED: [&str; 6] = ["unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"];
 /// Number of the process inside.
 const FIRST_PROCESS: u32 = 1;
-/// What is added to a signal's number in the exit code of a process that it has ended, as shells do.
+/// Exit code of a process that a signal ended, minus the signal's number: the convention of shells.
 const SIGNAL_CODE: i32 = 128;
 
-/// Runs this program with its arguments in namespaces of its own. Returns its exit code, or `None` if this process is in there already, or the system makes no
-/// namespaces for this user, who can then mount no disks either.
+/// Runs this program again with its arguments, in namespaces of its own. Returns its exit code, or `None` if this process is in
+/// them already, or the system makes none for this user, who can then mount no disks either.
 ///
 /// Blocks until the program has ended.
 ///

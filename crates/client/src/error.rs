@@ -159,7 +159,7 @@ pub struct Problem {
     /// What was expected, what came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Of a pair's node that does not lead: where Bodkin's own port of the last known leader is, `HOST:PORT`.
+    /// `HOST:PORT` of Bodkin's own port at the last known leader. Only a standby of a pair gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<String>,
 }

@@ -20,7 +20,7 @@ const IPV6_NETWORK_BITS: u32 = 64;
 #[derive(Debug)]
 pub struct Attempts(Mutex<Window>);
 
-/// An attempt under way. Dropped, it was wrong; [`Attempt::forgive`] takes it back.
+/// An attempt under way. It counts as a failure when it is dropped; [`Attempt::forgive`] takes it back.
 #[derive(Debug)]
 #[must_use = "an attempt that is dropped counts as a failure"]
 pub struct Attempt<'a> {
@@ -127,7 +127,7 @@ mod tests {
         under_way.pop().expect("ten are under way").forgive();
         assert!(attempts.begin(here, begun).is_ok(), "one was taken back");
         assert!(attempts.begin(here, begun).is_err());
-        // What is forgiven after the window says nothing about the next one.
+        // An attempt that is forgiven after its window does not count in the next one.
         let later = begun + WINDOW;
         fail(&attempts, here, FAILURES_MAX, later);
         under_way.into_iter().for_each(Attempt::forgive);

@@ -75,11 +75,12 @@ struct Found {
 /// A node of a pair that does not lead.
 struct Standby {
     address: String,
-    /// What it answers.
+    /// Its answer.
     why: String,
 }
 
-/// Asks the node of these options and, if that is a standby, the leader that it names: until one of them leads, for [`TAKEOVER_MAX`].
+/// Asks the node of these options and, if that is a standby, the leader that it names. Repeats this until one of them leads, for
+/// at most [`TAKEOVER_MAX`]; then returns the standby's answer.
 async fn find(registry: &RegistryOptions) -> anyhow::Result<Result<Found, Standby>> {
     let begin = Instant::now();
     loop {

@@ -27,7 +27,7 @@ const SOCKET: Token = Token(0);
 #[derive(Debug)]
 pub struct Connection {
     channel: Channel<mio::net::TcpStream>,
-    /// Of a connection in TLS.
+    /// `None` without TLS.
     presented: Option<Presented>,
     /// Came in front of TLS.
     greeting: Vec<u8>,

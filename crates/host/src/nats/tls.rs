@@ -53,7 +53,7 @@ pub enum NatsTlsError {
     Tls(#[from] TlsError),
 }
 
-/// What to do about a file, where its error does not say that itself.
+/// Returns the remedy for a file that cannot be used; empty if its error already names one.
 fn remedy(error: &FileError) -> &'static str {
     match error {
         FileError::System { .. } => "; put the file there, or correct the setting",
@@ -141,7 +141,7 @@ fn configure(anchors: &[Certificate], identity: Option<Identity>) -> Result<Curr
     Ok(Current { identity, config })
 }
 
-/// What a connection has presented to its server.
+/// Client certificate that a connection presents to its server.
 #[derive(Clone, Debug)]
 pub(crate) struct Presented {
     settings: CertificateSettings,

@@ -19,8 +19,8 @@ use crate::support::cloud::BINARY;
 /// The longest wait for the commands of a fence; reached only by a failing test.
 const BLOCK_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What bash does in the terminal of whoever follows the page: runs each fence that it is given, up to a NUL, in the same shell.
-/// A fence that fails ends it.
+/// Bash script of a reader's terminal. Reads fences from its input, each ended by a NUL, and runs all of them in this shell.
+/// A fence that fails ends the shell.
 const FENCE_BY_FENCE: &str = r#"while IFS= read -r -d '' fence; do eval "$fence" </dev/null; printf '\0'; done"#;
 /// This variable names the folder of another root, in which Bodkin is installed and a user of this name has a home: pages are followed there. It takes root's rights.
 const ROOT: &str = "PACKAGING_ROOT";
@@ -135,7 +135,7 @@ impl Terminal {
 
     /// Runs a fence to its end; returns what it printed, and whether all of its commands succeeded.
     pub fn run(&mut self, commands: &str) -> (String, bool) {
-        // Where a fence before has ended the shell, that is what is told.
+        // Fails only if an earlier fence has ended the shell, which the loop reports.
         let _ = self.fences.write_all(format!("{commands}\0").as_bytes());
         let deadline = Instant::now() + BLOCK_MAX;
         loop {

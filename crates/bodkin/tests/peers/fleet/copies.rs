@@ -49,7 +49,7 @@ fn publish_together(cluster: &Cluster, edges: [&Cloud; 2], links: [&[Link]; 2], 
     assert!(eventually(one_stops), "{}\n{}", told(edges[0]), told(edges[1]));
     let stopped = usize::from(has_stopped(&edges[1]));
     edges[stopped].post("/api/v1/fleet/adopt?lane=events", &json!({})).expect_status(200);
-    // The other one may have been behind the batch that the stopped one adopted, and stops in its turn.
+    // The adopting edge publishes a batch, at which the lane of the other edge may stop.
     let published: Vec<u64> = before.into_iter().chain(1_000..publishers[0].next).chain(2_000..publishers[1].next).collect();
     let stored = || {
         let (mut numbers, lost) = in_stream(cluster, "events")?;
