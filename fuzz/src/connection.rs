@@ -25,7 +25,7 @@ fn read_in_pieces(bytes: &[u8], piece: usize) -> Taken {
     let mut taken = Taken { requests: Vec::new(), refused: false };
     for mut part in bytes.chunks(piece) {
         while !part.is_empty() {
-            let space = reader.space();
+            let space = reader.space().expect("the reader has no quota");
             let length = space.len().min(part.len());
             space[..length].copy_from_slice(&part[..length]);
             part = &part[length..];

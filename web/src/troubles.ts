@@ -106,6 +106,7 @@ export const TROUBLES: readonly Trouble[] = [
     is("bodkin_pair_follow_failed", () => "This standby cannot keep what the leader sends, and does not take over: bodkin status says why."),
     is("bodkin_pair_certificate_revoked", () => "This node's own certificate is revoked, and the node takes no part in the pair. If it is to return, issue another certificate for it."),
     is("bodkin_pair_certificates_unshared", () => "Certificates that were issued or revoked at this standby are not known at the leader: start the leader, or bring it to this release."),
+    is("bodkin_quotas_exceeded", (value) => `${some(value, "quota", "quotas")} of clients rejected something in the last minute: the log names the client, bodkin_quota_rejected_total the quota.`),
     is("bodkin_relay_clients_at_limit", (value) => `The relay refuses requests of ${some(value, "client", "clients")} at a limit: bodkin_relay_client_rejected_total names client and limit.`),
     is("bodkin_graphs_suspended", (value) => `${some(value, "graph stands still because an operator has failed", "graphs stand still because an operator has failed")}: see Graphs.`),
     is("bodkin_graph_links_down", (value) => `${some(value, "link of graphs to other edges is down", "links of graphs to other edges are down")}, and results are late: see Graphs.`),

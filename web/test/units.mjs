@@ -252,6 +252,7 @@ const FIRING = {
     BodkinFleetRefused: [{ bodkin_fleet_connected: 1, bodkin_fleet_refused_lanes: 1 }, "does not accept the events of 1 lane"],
     BodkinFleetBehind: [{ bodkin_fleet_connected: 1, bodkin_fleet_lag_seconds: 400 }, "have waited for the fleet's stream"],
     BodkinPairFollowFailed: [{ bodkin_pair_follow_failed: 1 }, "cannot keep what the leader sends"],
+    BodkinQuotaExceeded: [{ bodkin_quotas_exceeded: 1 }, "1 quota of clients"],
     BodkinRelayClientAtLimit: [{ bodkin_relay_clients_at_limit: 2 }, "2 clients at a limit"],
     BodkinGraphStandsStill: [{ bodkin_graphs_suspended: 2 }, "2 graphs stand still"],
     BodkinGraphLinkLosses: [{ bodkin_graph_links_exceeded_total: 2 }, "2 gaps of links of graphs"],

@@ -10,7 +10,7 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{gate, live::Parts, problem};
+use crate::{gate, http::HttpError, live::Parts, problem, quotas::QuotaExceeded};
 
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
@@ -112,6 +112,18 @@ impl Answer {
     /// A JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         Self::new(status, JSON, serde_json::to_vec(body).expect("answers have text keys and finite numbers"))
+    }
+
+    /// 503 of a quota that is used up. Nothing was done, so the client can retry.
+    pub fn quota(exceeded: QuotaExceeded) -> Self {
+        Self::of_http_error(HttpError::Quota(exceeded))
+    }
+
+    /// The answer to a request that could not be read.
+    pub fn of_http_error(error: HttpError) -> Self {
+        let (status, told) = error.told();
+        let header = matches!(error, HttpError::Quota(_)).then(|| ("Retry-After", "1".to_owned()));
+        Self { header, ..Self::text(status, told) }
     }
 
     /// A text body.

@@ -109,6 +109,12 @@ impl Control {
         answer
     }
 
+    /// True if the sender may make the request, as far as method and path tell.
+    pub fn admits(system: CoreSystem, request: &Request) -> bool {
+        let routed = route::route(system, request.method, &request.path);
+        route::access(&routed, &request.path).admit(&request.caller).is_ok()
+    }
+
     async fn answer_routed(&self, system: CoreSystem, routed: std::result::Result<Route, NoRoute>, request: &Request) -> Answer {
         // Before anything else is told: nobody learns what is there by its refusals.
         let admitted = match route::access(&routed, &request.path).admit(&request.caller) {

@@ -12,7 +12,6 @@
 mod door;
 mod ends;
 mod grant;
-mod handshakes;
 mod hearing;
 mod lane;
 mod lease;
@@ -52,7 +51,6 @@ use tokio::{
 use self::{
     door::Entrance,
     grant::Entering,
-    handshakes::Handshakes,
     lease::Holders,
     reuse::{Former, Route},
     secrecy::PeerKeys,
@@ -66,6 +64,7 @@ pub use self::{
 use crate::{
     control::Control,
     gatekeeper::{GatekeeperError, Keys, Links},
+    handshakes::Handshakes,
     relay::{Relay, RelayError, RelayPlace},
     seldom::SeldomOf,
     shares::{Place, Shares},
@@ -75,6 +74,8 @@ use crate::{
 pub const SESSIONS_MAX: usize = 2_000;
 /// Of these, those to and from one other cloud: none keeps the others from theirs.
 pub const SESSIONS_OF_ONE_MAX: usize = 1_500;
+/// Maximum number of TLS handshakes in progress, at the ports of all tunnels together.
+pub(crate) const HANDSHAKES_MAX: usize = 512;
 /// Sessions that are over, and still shown.
 const ENDED_SHOWN: usize = 100;
 /// For all sessions to be told that the gateway stops.
@@ -177,7 +178,7 @@ impl Gateway {
             started: Instant::now(),
             one_less: Notify::new(),
             told: SeldomOf::default(),
-            handshakes: Arc::default(),
+            handshakes: Handshakes::new(HANDSHAKES_MAX),
             counts: GatewayCounts::default(),
         })
     }

@@ -3,16 +3,22 @@
 //! Bytes go in at [`RequestReader::space`], whole requests come out of [`RequestReader::next`]. What could be understood
 //! in two ways (two lengths, a length beside a transfer coding) is refused and the connection closed.
 
+use std::ops::Range;
+
 use bodkin_arrowhead::trace::{Cause, METADATA_KEY as TRACE, STATE_KEY as TRACE_STATE, TraceContext, TraceState};
 use httparse::{EMPTY_HEADER, Header, Status};
+
+use crate::quotas::{BufferQuota, QuotaExceeded};
 
 /// Headers of one request at the most; more get 431.
 pub const HEADERS_MAX: usize = 64;
 /// Bytes of request line and headers at the most; more get 431.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Smallest free space offered to a read.
-const READ_SPACE_MIN: usize = 4 * 1024;
+/// Size of a reader's first buffer, in bytes. The limits of connections bound this memory; growth beyond it needs a [`BufferQuota`].
+pub const FIRST_BUFFER_BYTES: usize = 4 * 1024;
+/// Smallest free space offered to a read while the request's length is not known, in bytes.
+const READ_SPACE_MIN: usize = 1024;
 
 /// A request that cannot be taken. It is answered with the status, and the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +33,8 @@ pub enum HttpError {
     UnknownCoding,
     /// Not HTTP/1.0 or 1.1: 505.
     UnknownVersion,
+    /// The memory for incomplete requests is used up: 503.
+    Quota(QuotaExceeded),
 }
 
 impl HttpError {
@@ -38,6 +46,7 @@ impl HttpError {
             Self::HeadTooLong => (431, format!("Request line and headers may have {HEAD_BYTES_MAX} bytes and {HEADERS_MAX} headers.")),
             Self::UnknownCoding => (501, "Only the transfer coding chunked is known.".to_owned()),
             Self::UnknownVersion => (505, "Only HTTP/1.1 and HTTP/1.0 are known.".to_owned()),
+            Self::Quota(exceeded) => (503, format!("Rejected: {exceeded}. Retry later.")),
         }
     }
 }
@@ -135,26 +144,60 @@ pub struct RequestReader {
     /// Bytes of a chunked body decoded so far; they stand behind the head, and the next chunk behind them.
     decoded: usize,
     body_bytes_max: usize,
+    /// Memory beyond the first buffer; `None`: the body's limit alone bounds it.
+    quota: Option<BufferQuota>,
+    /// The quota that the buffer's growth has exceeded.
+    exceeded: Option<QuotaExceeded>,
 }
 
 impl RequestReader {
     /// A reader whose requests have bodies of at most `body_bytes_max` bytes. Nothing is allocated before the first byte.
     pub fn new(body_bytes_max: usize) -> Self {
-        Self { buffer: Vec::new(), taken: 0, filled: 0, head: None, decoded: 0, body_bytes_max }
+        Self { buffer: Vec::new(), taken: 0, filled: 0, head: None, decoded: 0, body_bytes_max, quota: None, exceeded: None }
+    }
+
+    /// Limits the reader's memory by a quota.
+    pub fn within(self, quota: BufferQuota) -> Self {
+        Self { quota: Some(quota), ..self }
     }
 
     /// Free space to read into; tell [`Self::fill`] how much of it was used.
-    pub fn space(&mut self) -> &mut [u8] {
+    ///
+    /// # Errors
+    /// Returns `Quota` if the buffer has to grow and its quota is used up; [`Self::next`] then returns the same error.
+    pub fn space(&mut self) -> Result<&mut [u8], HttpError> {
         if self.taken > 0 {
             self.buffer.copy_within(self.taken..self.filled, 0);
             self.filled -= self.taken;
             self.taken = 0;
         }
-        if self.buffer.len() - self.filled < READ_SPACE_MIN {
-            // Growth is bounded: `next` refuses heads and bodies beyond their limits.
-            self.buffer.resize((self.filled + READ_SPACE_MIN).next_power_of_two(), 0);
+        let bytes = self.next_buffer_bytes();
+        if bytes > self.buffer.len() {
+            if let Some(quota) = self.quota.as_mut().filter(|_| bytes > FIRST_BUFFER_BYTES)
+                && let Err(exceeded) = quota.resize(bytes)
+            {
+                self.exceeded = Some(exceeded);
+                return Err(HttpError::Quota(exceeded));
+            }
+            // `resize` alone may allocate twice as much.
+            self.buffer.reserve_exact(bytes - self.buffer.len());
+            self.buffer.resize(bytes, 0);
         }
-        &mut self.buffer[self.filled..]
+        Ok(&mut self.buffer[self.filled..])
+    }
+
+    /// Returns the size of the buffer for the next read. It doubles as bytes arrive, up to the end of the request where that is known;
+    /// what a client announces and does not send uses no memory.
+    fn next_buffer_bytes(&self) -> usize {
+        let free = self.buffer.len() - self.filled;
+        let doubled = (2 * self.buffer.len()).max(FIRST_BUFFER_BYTES);
+        match self.head.as_ref().map(|head| (head.length, head.body)) {
+            // `next` rejects the request before its buffer grows beyond the limit of bodies.
+            Some((head, BodyLength::Bytes(body))) if free == 0 => doubled.min((head + body).max(self.filled + READ_SPACE_MIN)),
+            Some((_, BodyLength::Bytes(_))) => self.buffer.len(),
+            _ if free < READ_SPACE_MIN => doubled,
+            _ => self.buffer.len(),
+        }
     }
 
     /// Notes that the first `bytes` of the space were filled.
@@ -176,7 +219,10 @@ impl RequestReader {
     /// Gives memory beyond `kept_bytes` back while nothing is under way.
     pub fn shrink(&mut self, kept_bytes: usize) {
         if !self.is_amid_request() && self.buffer.len() > kept_bytes {
-            *self = Self::new(self.body_bytes_max);
+            (self.buffer, self.taken, self.filled) = (Vec::new(), 0, 0);
+            if let Some(quota) = &mut self.quota {
+                quota.release();
+            }
         }
     }
 
@@ -201,8 +247,11 @@ impl RequestReader {
     /// The next whole request, or `None` if more bytes are needed. After an error the connection is of no more use.
     #[allow(clippy::should_implement_trait)] // What it gives borrows from the reader, which an iterator's items cannot.
     pub fn next(&mut self) -> Result<Option<RawRequest<'_>>, HttpError> {
+        if let Some(exceeded) = self.exceeded {
+            return Err(HttpError::Quota(exceeded));
+        }
         let start = self.taken;
-        let Some(head) = self.head()? else { return Ok(None) };
+        let Some(head) = self.parsed_head()? else { return Ok(None) };
         let (body_start, body_length, end) = match head.body {
             BodyLength::Bytes(length) if length > self.body_bytes_max => {
                 // It gets an answer instead.
@@ -219,17 +268,30 @@ impl RequestReader {
         self.taken = end;
         self.head = None;
         self.decoded = 0;
+        Ok(Some(self.raw(start, &head, body_start..body_start + body_length)?))
+    }
+
+    /// The head of a request whose body is not whole yet, as a request without a body.
+    ///
+    /// # Errors
+    /// Returns the error that [`Self::next`] would return.
+    pub fn head(&self) -> Result<Option<RawRequest<'_>>, HttpError> {
+        self.head.as_ref().map(|head| self.raw(self.taken, head, 0..0)).transpose()
+    }
+
+    /// The request whose head is at `start` of the buffer.
+    fn raw(&self, start: usize, head: &Head, body: Range<usize>) -> Result<RawRequest<'_>, HttpError> {
         let text = |place: (usize, usize)| std::str::from_utf8(&self.buffer[start + place.0..start + place.1]);
-        let texts = |places: Vec<(usize, usize)>| places.into_iter().map(text).collect::<Result<_, _>>();
-        let pairs = |places: Vec<[(usize, usize); 2]>| -> Result<Vec<_>, std::str::Utf8Error> {
-            places.into_iter().map(|[name, value]| Ok((text(name)?, text(value)?))).collect()
+        let texts = |places: &[(usize, usize)]| places.iter().copied().map(text).collect::<Result<_, _>>();
+        let pairs = |places: &[[(usize, usize); 2]]| -> Result<Vec<_>, std::str::Utf8Error> {
+            places.iter().copied().map(|[name, value]| Ok((text(name)?, text(value)?))).collect()
         };
         let malformed = |_| HttpError::Malformed("A header that matters is not UTF-8.");
         let trace = head.trace.flatten().map(|context| {
             let fields = head.trace_state.iter().map(|place| &self.buffer[start + place.0..start + place.1]);
             Cause { context, state: TraceState::parse(fields) }
         });
-        Ok(Some(RawRequest {
+        Ok(RawRequest {
             method: text(head.method).map_err(malformed)?,
             target: text(head.target).map_err(malformed)?,
             host: head.host.map_or(Ok(""), text).map_err(malformed)?,
@@ -240,19 +302,19 @@ impl RequestReader {
             asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
             authorization: head.authorization.map(text).transpose().map_err(malformed)?,
             if_none_match: head.if_none_match.map(text).transpose().map_err(malformed)?,
-            forwarded: texts(head.forwarded).map_err(malformed)?,
-            forwarded_for: texts(head.forwarded_for).map_err(malformed)?,
+            forwarded: texts(&head.forwarded).map_err(malformed)?,
+            forwarded_for: texts(&head.forwarded_for).map_err(malformed)?,
             trace,
-            cloud_event: pairs(head.cloud_event).map_err(malformed)?,
+            cloud_event: pairs(&head.cloud_event).map_err(malformed)?,
             webhook_origin: head.webhook_origin.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
-            body: &self.buffer[body_start..body_start + body_length],
-        }))
+            body: &self.buffer[body],
+        })
     }
 
     /// The head at the front of the buffer, once it is whole.
-    fn head(&mut self) -> Result<Option<Head>, HttpError> {
+    fn parsed_head(&mut self) -> Result<Option<Head>, HttpError> {
         if self.head.is_none() {
             let bytes = &self.buffer[self.taken..self.filled];
             self.head = parse_head(bytes)?;

@@ -11,8 +11,11 @@ pub const LINK_PREFIXES: SubscriptionLimits = SubscriptionLimits { prefix_bytes_
 /// What a client may take of the server. Reaching a limit is always told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open connections on all ports of the control plane, on the Event Handler's port, and on the ZMTP port; one more is answered 503, or closed.
+    /// Open connections of each of three groups: the ports of the control plane, the Event Handler's port, the ZMTP port. One more is
+    /// answered 503, or closed. [`FittedLimits`](crate::quotas::FittedLimits) lowers it where the process can open too few files.
     pub connections_max: usize,
+    /// Open connections of one client in each of these groups: of a certificate, or of an address without one. 0: half of them.
+    pub client_connections_max: usize,
     /// For a client's part of a TLS handshake; then the connection is closed.
     pub handshake_timeout: Duration,
     /// From a request's first byte to the end of its headers; then 408.
@@ -54,6 +57,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 16_000,
+            client_connections_max: 0,
             handshake_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),

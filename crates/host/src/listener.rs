@@ -5,7 +5,7 @@ mod bind;
 mod live;
 
 use std::{
-    io,
+    io, mem,
     net::{IpAddr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant, SystemTime},
@@ -17,7 +17,7 @@ use bodkin_trust::tls::PeerError;
 use tokio::{net::TcpStream, time::timeout};
 
 pub use self::{
-    accept::{Places, STRANGERS_MAX, Traffic, hand_over, serve},
+    accept::{PortQuotas, hand_over, serve},
     bind::{BACKLOG, bind},
 };
 use crate::{
@@ -26,10 +26,12 @@ use crate::{
     channel::Channel,
     control::Control,
     gate::{Admission, Gate, Reader},
-    http::{HttpError, RequestReader},
+    handshakes::HandshakeSlot,
+    http::{RawRequest, RequestReader},
     limits::Limits,
     monitor::Monitor,
     problem,
+    quotas::{ANONYMOUS_BODY_BYTES_MAX, ConnectionPermit},
     request::{Method, Request},
     security::{self, Peer, SecurePort},
     stage::Stage,
@@ -50,6 +52,22 @@ impl Service {
         match self {
             Self::System(system, control) => control.answer(*system, request).await,
             Self::Monitor(monitor) => monitor.answer(request).await,
+        }
+    }
+
+    /// Returns what the gate says of a request.
+    fn admission(&self, gate: &Gate, raw: &RawRequest<'_>) -> Admission {
+        match self {
+            Self::System(..) => gate.admit(raw),
+            Self::Monitor(_) => gate.admit_at_monitor(raw),
+        }
+    }
+
+    /// True if the sender may make the request, as far as method and path tell.
+    fn admits(&self, request: &Request) -> bool {
+        match self {
+            Self::System(system, _) => Control::admits(*system, request),
+            Self::Monitor(monitor) => monitor.admits(request),
         }
     }
 
@@ -76,55 +94,77 @@ pub struct PortContext {
     pub gate: Arc<Gate>,
     /// The limits.
     pub limits: Limits,
-    /// What is connected, here and on the ports that share the limits.
-    pub traffic: Arc<Traffic>,
+    /// The quotas of its clients.
+    pub quotas: PortQuotas,
     /// Tells when to stop.
     pub stopping: Arc<Stopping>,
     /// What TLS is spoken with; `None` in insecure mode.
     pub security: Option<Arc<SecurePort>>,
-    /// Places behind the handshake; `None` where everybody who is welcome has one.
-    pub places: Option<Places>,
 }
 
-/// Shakes hands with a client. `None` if it is not welcome, or the cloud stops meanwhile: nothing was asked yet.
-async fn welcome(port: &SecurePort, stream: TcpStream, address: SocketAddr, serving: &mut Serving) -> Option<(AsyncChannel, Peer)> {
+/// How far a connection was when it was accepted.
+enum Begun {
+    /// The client is admitted; insecure mode.
+    Admitted(ConnectionPermit),
+    /// The client has to do its TLS handshake.
+    Handshake(HandshakeSlot),
+}
+
+/// Does the handshake with a client. Returns `None` if it fails, is replaced by a newer one, or the cloud stops meanwhile.
+async fn welcome(
+    port: &SecurePort,
+    stream: TcpStream,
+    address: SocketAddr,
+    slot: HandshakeSlot,
+    serving: &mut Serving,
+) -> Option<(AsyncChannel, Peer)> {
     tokio::select! {
         biased;
-        welcomed = port.welcome(stream, address) => welcomed,
+        welcomed = port.welcome(stream, address, slot) => welcomed,
         () = serving.over() => None,
     }
 }
 
-fn too_many() -> Answer {
-    Answer::text(503, "Too many connections.")
-}
-
 /// Serves one connection until either side ends it.
-async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext, serving: Serving) -> io::Result<()> {
-    match exchange(stream, address, context, serving).await? {
-        Some(mut last_words) => last_words.linger().await,
+async fn converse(stream: TcpStream, address: SocketAddr, context: &PortContext, begun: Begun, serving: Serving) -> io::Result<()> {
+    match exchange(stream, address, context, begun, serving).await? {
+        Some(mut last_words) => Box::pin(last_words.linger()).await,
         None => Ok(()),
     }
 }
 
-/// Answers the requests of a connection. Gives it if the client has yet to read the last answer.
-async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext, mut serving: Serving) -> io::Result<Option<AsyncChannel>> {
+/// Answers the requests of a connection. Returns it if the client has yet to read the last answer.
+async fn exchange(
+    stream: TcpStream,
+    address: SocketAddr,
+    context: &PortContext,
+    begun: Begun,
+    mut serving: Serving,
+) -> io::Result<Option<AsyncChannel>> {
     let PortContext { service, limits, .. } = context;
     let ends = (address.ip(), stream.local_addr()?.ip());
-    let welcomed = match &context.security {
-        Some(port) => welcome(port, stream, address, &mut serving).await,
-        None => {
+    let (mut channel, peer, permit) = match (&context.security, begun) {
+        (Some(port), Begun::Handshake(slot)) => {
+            let Some((channel, peer)) = welcome(port, stream, address, slot, &mut serving).await else { return Ok(None) };
+            let permit = context.quotas.admit(&peer, address.ip(), true);
+            (channel, peer, permit)
+        }
+        (_, Begun::Admitted(permit)) => {
             stream.set_nodelay(true)?;
-            Some((Channel::plain(Socket(stream)), Peer::anonymous()))
+            (Channel::plain(Socket(stream)), Peer::anonymous(), Ok(permit))
+        }
+        (None, Begun::Handshake(_)) => unreachable!("an insecure port has no handshakes"),
+    };
+    let permit = match permit {
+        Ok(permit) => permit,
+        Err(exceeded) => {
+            Box::pin(say_last(&mut channel, &Answer::quota(exceeded), None, limits)).await?;
+            return Ok(Some(channel));
         }
     };
-    let Some((mut channel, peer)) = welcomed else { return Ok(None) };
-    let place = context.places.as_ref().map(|places| places.take(&peer));
-    if let Some(None) = place {
-        say_last(&mut channel, &too_many(), None, limits).await?;
-        return Ok(Some(channel));
-    }
-    let mut reader = RequestReader::new(limits.body_bytes_max);
+    let is_anonymous = context.security.is_some() && !peer.has_certificate();
+    let body_bytes_max = if is_anonymous { limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX) } else { limits.body_bytes_max };
+    let mut reader = RequestReader::new(body_bytes_max).within(permit.buffer_quota());
     let mut date = DateText::default();
     loop {
         let received = receive(&mut channel, &mut reader, context, ends, &peer, &mut serving).await?;
@@ -134,20 +174,22 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
                 channel.close();
                 return Ok(None);
             }
-            Received::Broken(status, told) => {
-                let answer = Answer::text(status, told);
+            Received::Broken(answer) => {
                 let is_own = reader.target().is_some_and(problem::is_told_at);
                 let answer = if is_own { problem::told(answer) } else { answer };
-                say_last(&mut channel, &answer, context.gate.reader_of(&reader).as_deref(), limits).await?;
+                Box::pin(say_last(&mut channel, &answer, context.gate.reader_of(&reader).as_deref(), limits)).await?;
                 return Ok(Some(channel));
             }
         };
         let mut answer = match answer {
-            Some(answer) if is_standby => context.gate.standby_answer(service.store(), *answer, problem::is_told_at(&request.path)).await,
+            Some(answer) if is_standby => {
+                Box::pin(context.gate.standby_answer(service.store(), *answer, problem::is_told_at(&request.path))).await
+            }
             Some(answer) => *answer,
             None => {
                 let _under_way = context.security.as_ref().map(|port| port.answering());
-                service.answer(&request).await
+                // Boxed, so that a connection without a request does not hold memory for answering one.
+                Box::pin(service.answer(&request)).await
             }
         };
         if let (parts, Service::Monitor(monitor)) = (answer.live, service)
@@ -156,7 +198,7 @@ async fn exchange(stream: TcpStream, address: SocketAddr, context: &PortContext,
             match monitor.live.enter(&request) {
                 Some(reader) => {
                     let asked = (&request, page.as_deref());
-                    live::tell(&mut channel, context, (&**monitor, parts, &reader), asked, &peer, &mut serving).await?;
+                    Box::pin(live::tell(&mut channel, context, (&**monitor, parts, &reader), asked, &peer, &mut serving)).await?;
                     return Ok(Some(channel));
                 }
                 None => answer = crate::live::too_many(),
@@ -203,7 +245,8 @@ struct Arrived {
 enum Received {
     Request(Box<Arrived>),
     Closed,
-    Broken(u16, String),
+    /// The connection ends with this answer.
+    Broken(Answer),
 }
 
 /// Reads one request: `idle_timeout` until its first byte, `header_timeout` for its head, `body_timeout` more for its body.
@@ -218,23 +261,31 @@ async fn receive(
     serving: &mut Serving,
 ) -> io::Result<Received> {
     let PortContext { service, gate, limits, .. } = context;
+    let mut is_head_checked = false;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
     loop {
         match reader.next() {
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
-                let Admission { reader: page, answer, is_standby } = match service {
-                    Service::System(..) => gate.admit(&raw),
-                    Service::Monitor(_) => gate.admit_at_monitor(&raw),
-                };
+                let Admission { reader: page, answer, is_standby } = service.admission(gate, &raw);
                 let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
                 return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer, is_standby })));
             }
             Ok(None) => {}
-            Err(error) => return Ok(broken(error)),
+            Err(error) => {
+                // A client that may not make the request is not told how long its body could be.
+                let refused = refused_by_head(reader, context, ends, peer);
+                return Ok(refused.unwrap_or_else(|| Received::Broken(Answer::of_http_error(error))));
+            }
+        }
+        if reader.is_amid_body()
+            && !mem::replace(&mut is_head_checked, true)
+            && let Some(refused) = refused_by_head(reader, context, ends, peer)
+        {
+            return Ok(refused);
         }
         if reader.take_expects_continue() {
-            channel.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+            send(channel, b"HTTP/1.1 100 Continue\r\n\r\n", limits).await?;
         }
         let patience = match first_byte {
             None => limits.idle_timeout,
@@ -251,12 +302,16 @@ async fn receive(
                 Ok(Ok(false)) => return Ok(Received::Closed),
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {
-                    let told = || Received::Broken(408, "The request did not arrive in time.".to_owned());
-                    return Ok(first_byte.map_or(Received::Closed, |_| told()));
+                    let late = || Received::Broken(Answer::text(408, "The request did not arrive in time."));
+                    return Ok(first_byte.map_or(Received::Closed, |_| late()));
                 }
             }
         }
-        match channel.read(reader.space()) {
+        let space = match reader.space() {
+            Ok(space) => space,
+            Err(error) => return Ok(Received::Broken(Answer::of_http_error(error))),
+        };
+        match channel.read(space) {
             Ok(0) => return Ok(Received::Closed),
             Ok(bytes) => {
                 first_byte.get_or_insert_with(Instant::now);
@@ -266,6 +321,18 @@ async fn receive(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Returns a request whose head is enough to refuse it: its body is not read. Its connection is closed after the answer.
+fn refused_by_head(reader: &RequestReader, context: &PortContext, ends: (IpAddr, IpAddr), peer: &Peer) -> Option<Received> {
+    let raw = match reader.head() {
+        Ok(head) => head?,
+        Err(error) => return Some(Received::Broken(Answer::of_http_error(error))),
+    };
+    let Admission { reader: page, answer, is_standby } = context.service.admission(&context.gate, &raw);
+    let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
+    let is_refused = answer.is_some() || !context.service.admits(&request);
+    is_refused.then(|| Received::Request(Box::new(Arrived { request, keep_alive: false, page, answer, is_standby })))
 }
 
 /// Waits until there is something to read. False: the cloud stops, and nothing has come.
@@ -280,11 +347,6 @@ async fn readable(channel: &mut AsyncChannel, serving: &mut Serving) -> io::Resu
         channel.readable().await?;
     }
     Ok(has_come)
-}
-
-fn broken(error: HttpError) -> Received {
-    let (status, told) = error.told();
-    Received::Broken(status, told)
 }
 
 /// Completes when the peer's certificate does not count any more.

@@ -9,6 +9,7 @@ mod numbers;
 mod overview;
 mod pair;
 mod quality;
+mod quotas;
 mod relay;
 mod stalls;
 mod tunnel;
@@ -36,11 +37,11 @@ use crate::{
     disk::DataDisk,
     dns_sd::DnsSdCounts,
     document,
-    listener::Traffic,
     live::{self, Board},
     node_events::Crossing,
     pair::{PairHandle, Trouble},
     push::delivery::State,
+    quotas::Quotas,
     relay::server::RelayServer,
     request::{Method, Request},
     route,
@@ -130,7 +131,7 @@ pub struct Monitor {
     /// Where time goes.
     pub stages: Arc<Stages>,
     /// The control plane's connections.
-    pub traffic: Arc<Traffic>,
+    pub quotas: Quotas,
     /// The shard's counts.
     pub events: Arc<EventCounts>,
     /// By what accepted events go to the other nodes of this cloud.
@@ -199,6 +200,11 @@ impl Monitor {
 }
 
 impl Monitor {
+    /// True if the sender may make the request, as far as method and path tell.
+    pub fn admits(&self, request: &Request) -> bool {
+        access(&request.path).admit(&request.caller).is_ok()
+    }
+
     /// Answers one request.
     pub async fn answer(&self, request: &Request) -> Answer {
         if let Some(denial) = refuse_stranger(request) {
@@ -266,6 +272,7 @@ impl Monitor {
         self.push_stages(&mut text);
         self.push_fleet_ages(&mut text);
         self.push_relay_refusals(&mut text);
+        self.push_quotas(&mut text);
         text
     }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::{
     code_pages::map_code_by_page,
-    kernel::{Rights, ThreadId, TimeOfDay, keep_large_tables_apart, real_time_percent},
+    kernel::{Rights, ThreadId, TimeOfDay, free_memory_bytes, keep_large_tables_apart, real_time_percent, release_free_memory},
     wakeup::{Comparison, Figures, WakeUps},
 };
 use self::{

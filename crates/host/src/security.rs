@@ -33,13 +33,7 @@ use bodkin_trust::{
 use rustls::Connection;
 use tokio::sync::watch;
 
-pub use self::{
-    curve::CurveKeys,
-    handshake::{HANDSHAKES_MAX, SecurePort},
-    names::machine_name,
-    outgoing::SubscriberError,
-    trust::Trust,
-};
+pub use self::{curve::CurveKeys, handshake::SecurePort, names::machine_name, outgoing::SubscriberError, trust::Trust};
 
 pub(crate) use self::{node::NodeMaterial, outgoing::host_name};
 

@@ -6,6 +6,7 @@ mod elsewhere;
 mod error;
 pub mod ipc;
 mod lead;
+mod memory;
 mod open;
 mod parts;
 mod port;
@@ -87,6 +88,8 @@ pub struct Server {
     account_watch: Option<Task<()>>,
     /// Tells the audit log of repeated denials.
     denials_told: Task<()>,
+    /// Returns free memory to the system.
+    memory: Task<()>,
     /// What it needs to lead, and what runs since it does.
     lead: Lead,
     leading: Option<Leading>,
@@ -170,6 +173,7 @@ impl Server {
             trust_watch,
             account_watch,
             denials_told,
+            memory: tokio::spawn(memory::release()),
             leading,
             log_book: config.log_book.clone(),
             log_entries_max: config.log_entries_max,
@@ -248,6 +252,7 @@ impl Server {
         }
         self.answerer.abort();
         self.denials_told.abort();
+        self.memory.abort();
         self.monitor.api.audit.tell_rest().await;
         if let Some(node_events) = self.node_events {
             // It has sent what it could, or is left.

@@ -97,6 +97,7 @@ use crate::{
     node_events::Crossing,
     pair::primary::Primary,
     push::PushContext,
+    quotas::Quotas,
     realtime::{Membership, Rank, Realtime},
     replay::ReplayContext,
     security::{Security, Trust},
@@ -137,6 +138,8 @@ pub struct ShardContext {
     pub realtime: Arc<Realtime>,
     /// The limits.
     pub limits: Limits,
+    /// The quotas of clients.
+    pub quotas: Quotas,
     /// Event types, as stored, whose publishers are answered when the event is synced to the disk.
     pub durable: BTreeSet<Box<str>>,
     /// What every request passes first.
@@ -219,8 +222,8 @@ pub struct Shard {
     is_ending: bool,
     /// Whether the registered subscriptions are served: what is known of their deliveries has been read.
     is_serving: bool,
-    /// Connections that were refused.
-    refused: Seldom,
+    /// Errors of the system when connections are accepted.
+    not_accepted: Seldom,
     /// Of a node that was promoted, until a publisher is back.
     failover: Option<failover::Failover>,
     /// Of a leader that is about to hand over.
@@ -303,7 +306,7 @@ impl Shard {
             drain: None,
             is_ending: false,
             is_serving: false,
-            refused: Seldom::default(),
+            not_accepted: Seldom::default(),
             failover: None,
             hand_over: None,
             trust,

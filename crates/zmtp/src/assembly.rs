@@ -108,6 +108,11 @@ impl Assembly {
         &mut self.kept
     }
 
+    /// Returns the size of the memory for what is kept, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.kept.capacity()
+    }
+
     /// Gives back memory that is not used at present.
     pub fn shrink(&mut self) {
         self.forget_spent();

@@ -161,6 +161,11 @@ impl Connection {
         }
     }
 
+    /// Returns the size of the memory for messages that are not whole, in bytes.
+    pub fn kept_bytes(&self) -> usize {
+        self.assembly.capacity()
+    }
+
     /// Gives back the memory that was needed for messages which came in pieces, as far as it is not needed now.
     pub fn shrink(&mut self) {
         self.assembly.shrink();

@@ -1,18 +1,25 @@
 //! What this process may do: real-time priorities, locked memory, open files.
 
-use bodkin_host::realtime::{Rank, RealtimeConfig, Rights, Scheduling, real_time_percent};
+use bodkin_host::{
+    Limits,
+    quotas::{FittedLimits, QuotaLimits},
+    realtime::{Rank, RealtimeConfig, Rights, Scheduling, real_time_percent},
+};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t};
 
 use super::finding::Finding;
 use crate::settings::Settings;
 
-/// Open files beside connections: the database, the event log, listeners, polls, streams to subscribers by push.
-const OTHER_FILES: rlim_t = 1024;
+/// Hard limit on open files below which a cloud has hardly any connections.
+const OPEN_FILES_MIN: rlim_t = 1024;
 
 /// Looks at rights and limits.
 pub fn examine(settings: &Settings) -> Vec<Finding> {
     let (rights, config) = (Rights::of_this_process(), settings.realtime());
-    vec![scheduling(rights, &config), memory(rights, &config), open_files(settings.connections_max.unwrap_or_default())]
+    let mut limits = Limits::default();
+    limits.connections_max = settings.connections_max.unwrap_or(limits.connections_max);
+    limits.client_connections_max = settings.client_connections_max.unwrap_or(limits.client_connections_max);
+    vec![scheduling(rights, &config), memory(rights, &config), open_files(&limits, settings.insecure != Some(true))]
 }
 
 fn limit(resource: Resource) -> String {
@@ -67,24 +74,30 @@ fn memory(rights: Rights, config: &RealtimeConfig) -> Finding {
     }
 }
 
-/// Connections are limited on the Event Handler's port and on all others, each by `connections_max`.
-fn open_files(connections_max: usize) -> Finding {
-    let connections_max = rlim_t::try_from(connections_max).unwrap_or(rlim_t::MAX / 4);
-    let needed = 2 * connections_max + OTHER_FILES;
-    let (soft, hard) = match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok(limits) => limits,
-        Err(error) => return Finding::warning("open files", format!("the limit is not known: {error}"), "see ulimit -n"),
-    };
-    judge_open_files(soft, hard, connections_max, needed)
+/// Compares the limit on open files with the limits of connections, and lists the quotas of clients that result.
+fn open_files(limits: &Limits, is_secure: bool) -> Finding {
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((soft, hard)) => judge_open_files(soft, hard, limits, is_secure),
+        Err(error) => Finding::warning("open files", format!("the limit is not known: {error}"), "see ulimit -n"),
+    }
 }
 
-fn judge_open_files(soft: rlim_t, hard: rlim_t, connections_max: rlim_t, needed: rlim_t) -> Finding {
-    let told = format!("{soft} now, {hard} at most, which bodkin up takes; {connections_max} connections of both kinds need {needed}");
-    if hard >= needed {
+fn judge_open_files(soft: rlim_t, hard: rlim_t, limits: &Limits, is_secure: bool) -> Finding {
+    let fitted = FittedLimits::new(limits, is_secure, usize::try_from(hard).unwrap_or(usize::MAX));
+    let needed = FittedLimits::files_needed(limits, is_secure);
+    let QuotaLimits { connections_max, client_connections_max, buffer_bytes_max, client_buffer_bytes_max } = fitted.group;
+    let told = format!(
+        "{soft} now, {hard} at most, which bodkin up takes; quotas: {} connections, {connections_max} in each of three groups, \
+         {client_connections_max} of one client in each; {} MiB of incomplete requests in each, {} MiB of one client",
+        fitted.connections_max,
+        buffer_bytes_max >> 20,
+        client_buffer_bytes_max >> 20,
+    );
+    if hard >= needed as rlim_t {
         return Finding::ok("open files", told);
     }
     let advice = format!("raise the hard limit (ulimit -Hn, LimitNOFILE=) to {needed}, or give a smaller --connections-max");
-    if hard < OTHER_FILES { Finding::problem("open files", told, advice) } else { Finding::warning("open files", told, advice) }
+    if hard < OPEN_FILES_MIN { Finding::problem("open files", told, advice) } else { Finding::warning("open files", told, advice) }
 }
 
 #[cfg(test)]
@@ -92,9 +105,14 @@ mod tests {
     use super::{super::Verdict, *};
 
     #[test]
-    fn open_files_must_do_for_all_connections() {
-        for (hard, verdict) in [(1 << 20, Verdict::Ok), (33_024, Verdict::Ok), (33_023, Verdict::Warning), (512, Verdict::Problem)] {
-            assert_eq!(judge_open_files(256, hard, 16_000, 33_024).verdict, verdict, "{hard}");
+    fn open_files_are_judged_by_all_groups() {
+        let limits = Limits { connections_max: 16_000, ..Limits::default() };
+        for is_secure in [false, true] {
+            let needed = FittedLimits::files_needed(&limits, is_secure) as rlim_t;
+            assert!(needed > 48_000, "three groups of 16,000 connections");
+            for (hard, verdict) in [(needed, Verdict::Ok), (needed - 1, Verdict::Warning), (512, Verdict::Problem)] {
+                assert_eq!(judge_open_files(256, hard, &limits, is_secure).verdict, verdict, "{hard}");
+            }
         }
     }
 

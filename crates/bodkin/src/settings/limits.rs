@@ -14,6 +14,7 @@ impl Settings {
         let ms = |option: Option<u64>| Duration::from_millis(option.expect(all));
         Ok(Limits {
             connections_max: self.connections_max.expect(all),
+            client_connections_max: self.client_connections_max.expect(all),
             handshake_timeout: ms(self.handshake_timeout_ms),
             header_timeout: ms(self.header_timeout_ms),
             body_timeout: ms(self.body_timeout_ms),

@@ -199,6 +199,8 @@ settings! {
     auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
     /// Open connections, on the Event Handler's port, on the ZMTP port and on all others; one more is answered 503, or closed
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
+    /// Open connections of one client in each of these groups: of a certificate, or of an address without one; 0: half of them
+    client_connections_max: usize = "BODKIN_CLIENT_CONNECTIONS_MAX",
     /// Milliseconds a client may take for its part of a TLS handshake
     handshake_timeout_ms: u64 = "BODKIN_HANDSHAKE_TIMEOUT_MS",
     /// Milliseconds from a request's first byte to the end of its headers
@@ -370,6 +372,7 @@ impl Settings {
             auth_token_ttl_in_minutes: Some(tokens.default.as_secs() / 60),
             auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
             connections_max: Some(limits.connections_max),
+            client_connections_max: Some(limits.client_connections_max),
             handshake_timeout_ms: ms(limits.handshake_timeout),
             header_timeout_ms: ms(limits.header_timeout),
             body_timeout_ms: ms(limits.body_timeout),

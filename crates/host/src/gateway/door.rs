@@ -1,6 +1,6 @@
 //! The port of a tunnel: accepts connections, verifies that they are the consumer's, and passes them on to the session.
 //!
-//! Connections of strangers take slots of [`Handshakes`](super::handshakes::Handshakes) only, and none of the session's.
+//! Connections of strangers take slots of [`Handshakes`](crate::handshakes::Handshakes) only, and none of the session's.
 
 use std::{
     collections::VecDeque,
@@ -24,10 +24,10 @@ use tokio::{
 use super::{
     Gateway,
     ends::{End, EndError},
-    handshakes::HandshakeSlot,
     lease::Lease,
     tunnel::Tunnel,
 };
+use crate::handshakes::HandshakeSlot;
 
 /// Maximum number of connections of the consumer that wait for a slot of the session. At the limit the port accepts no connection.
 const WAITING_MAX: usize = CONNECTIONS_MAX;

@@ -7,7 +7,7 @@ type Taken = Vec<(String, String, bool, Vec<u8>)>;
 impl RequestReader {
     fn extend(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let space = self.space();
+            let space = self.space().expect("no quota is used up");
             let length = space.len().min(bytes.len());
             space[..length].copy_from_slice(&bytes[..length]);
             bytes = &bytes[length..];

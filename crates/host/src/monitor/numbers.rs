@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bodkin_arrowhead::shared_event::Account;
 
-use super::{Monitor, Number, disk, fleet, overview, pair, quality, relay, stalls, tunnel};
+use super::{Monitor, Number, disk, fleet, overview, pair, quality, quotas, relay, stalls, tunnel};
 use crate::{
     fleet::{BackState, FleetState},
     gatekeeper::DialogueCounts,
@@ -25,7 +25,7 @@ impl Monitor {
                 "Events of real-time topics that wait for their turn by deadline, as of the last second.",
                 self.events.waiting.load(Relaxed),
             ),
-            ("bodkin_control_connections", "Open connections of the control plane.", self.traffic.connections.load(Relaxed) as u64),
+            ("bodkin_control_connections", "Open connections of the control plane.", self.quotas.control.connections() as u64),
             ("bodkin_event_connections", "Open connections of the Event Handler.", self.events.connections.load(Relaxed)),
             ("bodkin_zmtp_connections", "Open connections of the ZMTP port and path.", self.events.zmtp_connections.load(Relaxed)),
             ("bodkin_live_streams", "Dashboards and others that hear what changes.", self.live.listeners()),
@@ -72,7 +72,10 @@ impl Monitor {
         let gauges = gauges.chain(self.forwarding().flat_map(fleet::gauges)).chain(self.way_back().flat_map(fleet::back_gauges));
         let gauges = gauges.chain(self.crossing.iter().flat_map(|crossing| crossing.counts.gauges()));
         let gauges = gauges.chain(self.relay.iter().flat_map(|relay| relay::gauges(relay.counts())));
-        gauges.chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway))).collect()
+        gauges
+            .chain(quotas::gauges(&self.quotas))
+            .chain(self.api.control.gateway.iter().flat_map(|gateway| tunnel::gauges(gateway)))
+            .collect()
     }
 
     /// The same of what comes from the fleet.

@@ -24,16 +24,14 @@ use crate::{
     async_channel::{AsyncChannel, Socket},
     audit::Audit,
     channel::Channel,
+    handshakes::{HandshakeSlot, Handshakes},
+    quotas::Quotas,
     seldom::SeldomOf,
     server::Port,
 };
 
-/// Handshakes of a port that are computed for at the same time; more wait for their place. One takes about a millisecond of a core, so
-/// that as many are done well within the deadline even if they all come at once.
-pub const HANDSHAKES_MAX: usize = 1024;
-/// How long a client that keeps us waiting keeps its place. Behind that it goes on without one, so that those who say nothing more take
-/// no place from others.
-const PLACE_TIME: Duration = Duration::from_secs(1);
+/// How long a client that keeps the server waiting is one of them. After that its handshake is slow, and has a slot among the slow ones.
+const COMPUTED_TIME: Duration = Duration::from_millis(250);
 /// What a record of the handshake begins with (RFC 8446, section 5.1).
 const HANDSHAKE_RECORD: u8 = 22;
 
@@ -43,7 +41,9 @@ pub struct SecurePort {
     port: Port,
     timeout: Duration,
     audit: Audit,
-    places: Semaphore,
+    handshakes: Arc<Handshakes>,
+    slow: Arc<Handshakes>,
+    computed: Arc<Semaphore>,
     turns: Turns,
     refused: SeldomOf,
     strangers: SeldomOf,
@@ -58,6 +58,9 @@ enum Failure {
     /// The client is too slow.
     #[error("the handshake was not done within {0:?}")]
     Late(Duration),
+    /// A newer handshake has its slot.
+    #[error("a newer handshake replaced it, because {0} were in progress and most of them with its address")]
+    Evicted(usize),
     /// The client is gone.
     #[error("it has ended the connection in the handshake")]
     Ended(#[source] io::Error),
@@ -68,9 +71,25 @@ enum Failure {
 
 impl SecurePort {
     /// `timeout` is how long a client may take for its part of the handshake.
-    pub fn new(security: Arc<Security>, port: Port, timeout: Duration, audit: Audit) -> Self {
-        let places = Semaphore::new(HANDSHAKES_MAX);
-        Self { security, port, timeout, audit, places, turns: Turns::new(), refused: SeldomOf::default(), strangers: SeldomOf::default() }
+    pub fn new(security: Arc<Security>, port: Port, timeout: Duration, audit: Audit, quotas: &Quotas) -> Self {
+        let handshakes = if port == Port::Monitor { &quotas.monitor_handshakes } else { &quotas.handshakes };
+        Self {
+            security,
+            port,
+            timeout,
+            audit,
+            handshakes: handshakes.clone(),
+            slow: quotas.slow_handshakes.clone(),
+            computed: quotas.computed_handshakes.clone(),
+            turns: Turns::new(),
+            refused: SeldomOf::default(),
+            strangers: SeldomOf::default(),
+        }
+    }
+
+    /// Returns a slot for the handshake of a connection that was just accepted.
+    pub fn handshake(&self, address: SocketAddr) -> HandshakeSlot {
+        self.handshakes.admit(address.ip())
     }
 
     /// A request of the port is being answered, until what it gives is dropped: handshakes go by turns beside many of them.
@@ -83,34 +102,47 @@ impl SecurePort {
         &self.security
     }
 
-    /// Does the handshake; `None` if that fails, which is told in the log, and if the client was refused in the audit log.
-    pub async fn welcome(&self, stream: TcpStream, address: SocketAddr) -> Option<(AsyncChannel, Peer)> {
-        match self.shake_hands(stream).await {
+    /// Does the handshake. Returns `None` if it fails, which is logged; a client that is refused is in the audit log too.
+    pub async fn welcome(&self, stream: TcpStream, address: SocketAddr, slot: HandshakeSlot) -> Option<(AsyncChannel, Peer)> {
+        let done = tokio::select! {
+            biased;
+            done = self.shake_hands(stream, address) => done,
+            () = slot.evicted() => Err(Failure::Evicted(self.handshakes.max)),
+        };
+        match done {
             Ok((channel, peer)) => {
                 self.tell_stranger(&peer, address);
                 Some((channel, peer))
             }
             Err(failure) => {
-                self.tell(&failure, address).await;
+                Box::pin(self.tell(&failure, address)).await;
                 None
             }
         }
     }
 
-    async fn shake_hands(&self, stream: TcpStream) -> Result<(AsyncChannel, Peer), Failure> {
+    async fn shake_hands(&self, stream: TcpStream, address: SocketAddr) -> Result<(AsyncChannel, Peer), Failure> {
         stream.set_nodelay(true).map_err(Failure::Ended)?;
         let late = |_| Failure::Late(self.timeout);
-        let mut socket = Socket(stream);
-        let accepted = match timeout(self.timeout, client_hello(&mut socket)).await.map_err(late)? {
-            Err(Failure::Plain) => {
-                tell_plain(Channel::plain(socket)).await;
-                return Err(Failure::Plain);
+        let deadline = Instant::now() + self.timeout;
+        let mut first = [0];
+        match timeout_at(deadline, stream.peek(&mut first)).await.map_err(late)?.map_err(Failure::Ended)? {
+            0 => Err(Failure::Ended(io::ErrorKind::UnexpectedEof.into())),
+            _ if first[0] != HANDSHAKE_RECORD => {
+                Box::pin(tell_plain(Channel::plain(Socket(stream)))).await;
+                Err(Failure::Plain)
             }
-            accepted => accepted?,
-        };
-        // Waiting for a turn and a place costs the client none of its time.
+            // Boxed, so that a silent client holds no memory for its handshake.
+            _ => Box::pin(self.negotiate(Socket(stream), address, deadline)).await,
+        }
+    }
+
+    async fn negotiate(&self, mut socket: Socket, address: SocketAddr, deadline: Instant) -> Result<(AsyncChannel, Peer), Failure> {
+        let late = |_| Failure::Late(self.timeout);
+        let accepted = timeout_at(deadline, client_hello(&mut socket, &self.slow, address)).await.map_err(late)??;
+        // Waiting for a turn costs the client none of its time.
         let turn = self.turns.take().await;
-        let place = self.places.acquire().await.expect("the semaphore is never closed");
+        let computed = self.computed.acquire().await.expect("the semaphore is never closed");
         let deadline = Instant::now() + self.timeout;
         let trust = self.security.trust();
         let session = accepted.into_connection(trust.server(self.port)).map_err(|(error, mut alert)| {
@@ -125,12 +157,19 @@ impl SecurePort {
             drop(turn);
         }
         if done.is_none() {
-            done = timeout_at(deadline, timeout(PLACE_TIME, channel.handshake())).await.map_err(late)?.ok();
+            done = timeout_at(deadline, timeout(COMPUTED_TIME, channel.handshake())).await.map_err(late)?.ok();
         }
-        drop(place);
+        drop(computed);
         let done = match done {
             Some(done) => done,
-            None => timeout_at(deadline, channel.handshake()).await.map_err(late)?,
+            None => {
+                let slot = self.slow.admit(address.ip());
+                tokio::select! {
+                    biased;
+                    done = timeout_at(deadline, channel.handshake()) => done.map_err(late)?,
+                    () = slot.evicted() => return Err(Failure::Evicted(self.slow.max)),
+                }
+            }
         };
         if let Err(error) = done {
             return Err(fail(channel, error).await);
@@ -145,7 +184,7 @@ impl SecurePort {
     async fn tell(&self, failure: &Failure, address: SocketAddr) {
         let name = match failure {
             Failure::Refused(refusal) => refusal.name(),
-            Failure::Plain | Failure::Late(_) => None,
+            Failure::Plain | Failure::Late(_) | Failure::Evicted(_) => None,
             // Whoever looks whether the port is open says nothing.
             Failure::Ended(error) => {
                 return tracing::debug!(system = self.port.name(), %address, %error, "a connection ended in the handshake");
@@ -197,22 +236,22 @@ async fn fail(mut channel: AsyncChannel, error: io::Error) -> Failure {
     }
 }
 
-/// Reads until the client's first message is whole. Nothing is kept of who has said nothing yet.
-async fn client_hello(socket: &mut Socket) -> Result<Accepted, Failure> {
+/// Reads until the client's first message is whole. Half a message has a slot among the slow handshakes.
+async fn client_hello(socket: &mut Socket, slow: &Arc<Handshakes>, address: SocketAddr) -> Result<Accepted, Failure> {
     let ended = || Failure::Ended(io::ErrorKind::UnexpectedEof.into());
-    let mut first = [0];
-    match socket.0.peek(&mut first).await.map_err(Failure::Ended)? {
-        0 => return Err(ended()),
-        _ if first[0] != HANDSHAKE_RECORD => return Err(Failure::Plain),
-        _ => {}
-    }
     let mut acceptor = Acceptor::default();
+    let mut slot = None;
     loop {
         match acceptor.read_tls(socket) {
             Ok(0) => return Err(ended()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                socket.0.readable().await.map_err(Failure::Ended)?;
+                let slot = slot.get_or_insert_with(|| slow.admit(address.ip()));
+                tokio::select! {
+                    biased;
+                    readable = socket.0.readable() => readable.map_err(Failure::Ended)?,
+                    () = slot.evicted() => return Err(Failure::Evicted(slow.max)),
+                }
                 continue;
             }
             Err(error) => return Err(Failure::Ended(error)),

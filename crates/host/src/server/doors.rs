@@ -13,8 +13,7 @@ use crate::{
     control::Control,
     gate::Gate,
     inbox::{Inbox, Message},
-    limits::Limits,
-    listener::{self, Places, PortContext, Service, Traffic},
+    listener::{self, PortContext, PortQuotas, Service},
     monitor::Monitor,
     security::SecurePort,
     shard::ControlRequest,
@@ -23,8 +22,6 @@ use crate::{
 
 /// Requests of the shard's that are carried out at the same time; more wait in their channel.
 const SHARD_REQUESTS_MAX: usize = 1024;
-/// Open connections of the monitor's port; in secure mode of those who have shown a certificate.
-const MONITOR_CONNECTIONS_MAX: usize = 64;
 
 /// What the ports need to answer.
 pub(super) struct Doors<'p> {
@@ -37,29 +34,25 @@ pub(super) struct Doors<'p> {
 impl Doors<'_> {
     /// Begins to accept on each port, in the order of [`Port::ALL`]; gives the listeners of the shard, on which it accepts itself: none in secure mode.
     pub fn open(self, listeners: Vec<Vec<BoundListener>>, stopping: &Arc<Stopping>) -> io::Result<Vec<BoundListener>> {
-        let Parts { traffic, inbox, .. } = self.parts;
-        let own_limits = self.parts.config.limits;
+        let Parts { quotas, inbox, .. } = self.parts;
+        let limits = self.parts.config.limits;
         let mut shards_own = Vec::new();
         for (port, group) in Port::ALL.into_iter().zip(listeners) {
             let secure = self.secure(port);
-            let (service, limits, traffic) = match port {
+            let (service, certified) = match port {
                 Port::System(CoreSystem::EventHandler) => {
                     match secure {
                         None => shards_own = group,
-                        Some(port) => hand_over(group, &port, own_limits.connections_max, stopping, inbox)?,
+                        Some(port) => hand_over(group, &port, stopping, inbox)?,
                     }
                     continue;
                 }
-                Port::System(system) => (Service::System(system, self.control.clone()), own_limits, traffic.clone()),
-                // Its own small limit: whoever watches Bodkin must get through when clients have used up theirs.
-                Port::Monitor => {
-                    let connections_max = if secure.is_some() { own_limits.connections_max } else { MONITOR_CONNECTIONS_MAX };
-                    (Service::Monitor(self.monitor.clone()), Limits { connections_max, ..own_limits }, Arc::default())
-                }
+                Port::System(system) => (Service::System(system, self.control.clone()), &quotas.control),
+                Port::Monitor => (Service::Monitor(self.monitor.clone()), &quotas.monitor),
             };
-            let places = (port == Port::Monitor && secure.is_some()).then(|| Places::new(MONITOR_CONNECTIONS_MAX));
+            let quotas = PortQuotas { certified: certified.clone(), anonymous: quotas.anonymous.clone() };
             let (gate, stopping) = (self.gate.clone(), stopping.clone());
-            let context = PortContext { service, gate, limits, traffic, stopping, security: secure, places };
+            let context = PortContext { service, gate, limits, quotas, stopping, security: secure };
             for listener in group {
                 tokio::spawn(listener::serve(TcpListener::from_std(listener)?, context.clone()));
             }
@@ -68,24 +61,16 @@ impl Doors<'_> {
     }
 
     fn secure(&self, port: Port) -> Option<Arc<SecurePort>> {
-        let Parts { security, audit, config, .. } = self.parts;
-        Some(Arc::new(SecurePort::new(security.clone()?, port, config.limits.handshake_timeout, audit.clone())))
+        let Parts { security, audit, config, quotas, .. } = self.parts;
+        Some(Arc::new(SecurePort::new(security.clone()?, port, config.limits.handshake_timeout, audit.clone(), quotas)))
     }
 }
 
 /// Begins to accept the data plane's connections in secure mode.
-fn hand_over(
-    group: Vec<BoundListener>,
-    port: &Arc<SecurePort>,
-    connections_max: usize,
-    stopping: &Arc<Stopping>,
-    inbox: &Arc<Inbox>,
-) -> io::Result<()> {
-    let traffic = Arc::new(Traffic::default());
+fn hand_over(group: Vec<BoundListener>, port: &Arc<SecurePort>, stopping: &Arc<Stopping>, inbox: &Arc<Inbox>) -> io::Result<()> {
     for listener in group {
         let listener = TcpListener::from_std(listener)?;
-        let (port, traffic, stopping, inbox) = (port.clone(), traffic.clone(), stopping.clone(), inbox.clone());
-        tokio::spawn(listener::hand_over(listener, port, traffic, connections_max, stopping, inbox));
+        tokio::spawn(listener::hand_over(listener, port.clone(), stopping.clone(), inbox.clone()));
     }
     Ok(())
 }

@@ -32,7 +32,6 @@ use crate::{
     gateway::Gateway,
     graph::Deployer,
     inbox::{Inbox, Message},
-    listener::Traffic,
     live::Board,
     monitor::{EventCounts, Monitor},
     node_events::Crossing,
@@ -40,6 +39,7 @@ use crate::{
     probe::Probes,
     push::{PushContext, backlog::BacklogSource},
     quality::Qualities,
+    quotas::{FittedLimits, Quotas},
     relay::server::RelayServer,
     replay::{READERS_MAX, ReplayContext},
     security::{Security, SecurityConfig},
@@ -92,7 +92,7 @@ pub(super) struct Parts {
     pub destinations: Destinations,
     pub audit: Audit,
     pub stages: Arc<Stages>,
-    pub traffic: Arc<Traffic>,
+    pub quotas: Quotas,
     pub stalls: Arc<Stalls>,
     pub counts: Arc<EventCounts>,
     pub probes: Arc<Probes>,
@@ -133,6 +133,7 @@ impl Parts {
         if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &reader) {
             gatekeeper.heard.recall_from(log.clone());
         }
+        let quotas = Quotas::new(&FittedLimits::of_this_process(&config.limits, config.security.is_some()));
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.as_ref().into());
         let counts = Arc::<EventCounts>::default();
         let push = PushContext {
@@ -166,7 +167,7 @@ impl Parts {
             qualities: Arc::new(Qualities::new(config.security.is_some())),
             graphs: Arc::new(graphs),
             stages: Arc::default(),
-            traffic: Arc::default(),
+            quotas,
             probes: Arc::default(),
             config: config.clone(),
             store: store.clone(),
@@ -220,7 +221,7 @@ impl Parts {
         Monitor {
             store: self.store.clone(),
             stages: self.stages.clone(),
-            traffic: self.traffic.clone(),
+            quotas: self.quotas.clone(),
             events: self.counts.clone(),
             crossing: self.crossing.clone(),
             api: self.api(control),
@@ -281,6 +282,7 @@ impl Parts {
             store: self.store.clone(),
             stages: self.stages.clone(),
             limits: self.config.limits,
+            quotas: self.quotas.clone(),
             durable: self.durable.clone(),
             gate,
             control,

@@ -4,11 +4,16 @@ use std::{io, net::SocketAddr, sync::atomic::Ordering::Relaxed};
 
 use mio::{Interest, Token, net::TcpStream};
 
-use super::{Shard, connection::Connection};
+use super::{
+    Shard,
+    connection::{Client, Connection},
+};
 use crate::{
     answer::{self, Answer, Recipient},
     channel::Channel,
+    http::RequestReader,
     inbox::Arrival,
+    quotas::ClientKey,
     security::{self, Peer},
 };
 
@@ -37,7 +42,9 @@ impl Shard {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection; is the limit on open files too low?");
+                    if let Some(times) = self.not_accepted.due() {
+                        tracing::warn!(%error, times, "connection not accepted: raise the limit on open files if it is reached");
+                    }
                     return;
                 }
             }
@@ -64,19 +71,19 @@ impl Shard {
 
     /// Gives the slot of a connection that is served.
     fn welcome(&mut self, mut channel: Channel<TcpStream>, peer: Peer, client: Option<SocketAddr>) -> Option<usize> {
-        let limits = &self.context.limits;
-        if self.connections.len() >= limits.connections_max {
-            if let Some(times) = self.refused.due() {
-                tracing::warn!(times, connections_max = limits.connections_max, "a connection too many was refused");
+        let client_key = ClientKey::of(&peer, client.map(|client| client.ip()));
+        let permit = match self.context.quotas.events.admit(client_key) {
+            Ok(permit) => permit,
+            Err(exceeded) => {
+                let mut told = Vec::new();
+                let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
+                answer::push_answer(&mut told, &Answer::quota(exceeded), self.clock.date(), recipient);
+                // The client that does not get it sees the connection closed, which means the same.
+                let _ = channel.write(&told);
+                channel.close();
+                return None;
             }
-            let mut told = Vec::new();
-            let recipient = Recipient { is_secure: channel.is_tls(), ..Recipient::CLOSED };
-            answer::push_answer(&mut told, &Answer::text(503, "Too many connections."), self.clock.date(), recipient);
-            // The client that does not get it sees the connection closed, which says the same.
-            let _ = channel.write(&told);
-            channel.close();
-            return None;
-        }
+        };
         let slot = self.connections.vacant_key();
         let both = Interest::READABLE | Interest::WRITABLE;
         let socket = channel.socket_mut();
@@ -85,7 +92,9 @@ impl Shard {
             tracing::debug!(%error, "a connection was gone before it was served");
             return None;
         }
-        self.connections.insert(Connection::new(channel, peer, client, self.next_serial, limits.event_bytes_max, self.clock.now));
+        let reader = RequestReader::new(self.context.limits.event_bytes_max).within(permit.buffer_quota());
+        let client = Client::new(peer, client, permit);
+        self.connections.insert(Connection::new(channel, client, reader, self.next_serial, self.clock.now));
         self.next_serial += 1;
         self.context.counts.connections.store(self.connections.len() as u64, Relaxed);
         Some(slot)

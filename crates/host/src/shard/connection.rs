@@ -11,14 +11,21 @@ use mio::net::TcpStream;
 use socket2::{SockRef, TcpKeepalive};
 
 use super::{outbox::Outbox, replay::Replay, wish::Asking};
-use crate::{channel::Channel, gate::Reader, http::RequestReader, limits::Limits, security::Peer};
+use crate::{
+    channel::Channel,
+    gate::Reader,
+    http::{FIRST_BUFFER_BYTES, RequestReader},
+    limits::Limits,
+    quotas::ConnectionPermit,
+    security::Peer,
+};
 
 /// Bytes read from one connection in a turn, so that a fast publisher leaves the others their turn.
 const TURN_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of answers that may wait to be taken by the client; behind them its further requests wait.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
-/// A reader that grew beyond this gives its memory back when it is empty.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// A reader that grew beyond this releases its memory when it is empty.
+const KEPT_BYTES_MAX: usize = FIRST_BUFFER_BYTES;
 /// A subscriber whose client's host is silent is probed after this time, and given up after three further thirds of it.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
@@ -64,15 +71,30 @@ pub enum Read {
     MoreToCome,
 }
 
+/// The other end of a connection.
+pub struct Client {
+    /// Its certificate.
+    pub peer: Peer,
+    /// Its address, read once when the connection is accepted. `None`: the client was gone at once.
+    pub address: Option<SocketAddr>,
+    /// Counts the connection for the client's quota.
+    _permit: ConnectionPermit,
+}
+
+impl Client {
+    /// `address` is `None` if the client was gone at once.
+    pub fn new(peer: Peer, address: Option<SocketAddr>, permit: ConnectionPermit) -> Self {
+        Self { peer, address, _permit: permit }
+    }
+}
+
 /// A connection.
 pub struct Connection {
     channel: Channel<TcpStream>,
     /// Tells it from its slot's former and later ones.
     pub serial: u64,
-    /// Who is at the other end.
-    pub peer: Peer,
-    /// Where; kept, because who asks for a thousand of them shall not ask the system a thousand times on the shard's thread. `None`: it was gone at once.
-    pub client: Option<SocketAddr>,
+    /// The other end.
+    pub client: Client,
     /// Whether its consumer was permitted to hear somebody at the last look.
     pub is_permitted: bool,
     /// What was read and is not yet served.
@@ -118,21 +140,13 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(
-        channel: Channel<TcpStream>,
-        peer: Peer,
-        client: Option<SocketAddr>,
-        serial: u64,
-        body_bytes_max: usize,
-        now: Instant,
-    ) -> Self {
+    pub fn new(channel: Channel<TcpStream>, client: Client, reader: RequestReader, serial: u64, now: Instant) -> Self {
         Self {
             channel,
             serial,
-            peer,
             client,
             is_permitted: false,
-            reader: RequestReader::new(body_bytes_max),
+            reader,
             phase: Phase::Requests,
             replay: None,
             asking: None,
@@ -168,7 +182,7 @@ impl Connection {
 
     /// The addresses of the client's end and of this one; `None` if it is gone.
     pub fn ends(&self) -> Option<(IpAddr, IpAddr)> {
-        Some((self.client?.ip(), self.channel.socket().local_addr().ok()?.ip()))
+        Some((self.client.address?.ip(), self.channel.socket().local_addr().ok()?.ip()))
     }
 
     /// Where to append what is to be written.
@@ -242,7 +256,13 @@ impl Connection {
         let mut share = TURN_BYTES_MAX;
         while share > 0 {
             let takes = self.phase == Phase::Requests;
-            let space = if takes { self.reader.space() } else { &mut dropped };
+            let space = if takes {
+                // The error is the reader's next request, and answered as such.
+                let Ok(space) = self.reader.space() else { return Ok(Read::Drained) };
+                space
+            } else {
+                &mut dropped
+            };
             let capacity = space.len();
             match self.channel.read(space) {
                 Ok(0) => {
@@ -392,6 +412,7 @@ mod tests {
     use bodkin_broker::{Incarnation, Overflow, Shard, ShardLimits};
 
     use super::*;
+    use crate::quotas::{ClientKey, FittedLimits, Quotas};
 
     #[test]
     fn a_stream_behind_an_answer_waits_for_the_event_log() {
@@ -400,7 +421,10 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
         let subscription = Shard::new(Incarnation(1), limits).subscribe("T", (), Overflow::Loses).unwrap();
-        let mut connection = Connection::new(Channel::plain(TcpStream::from_std(client)), Peer::anonymous(), None, 0, 0, Instant::now());
+        let quotas = Quotas::new(&FittedLimits::new(&Limits::default(), false, 1024));
+        let other_end = Client::new(Peer::anonymous(), None, quotas.events.admit(ClientKey::Local).unwrap());
+        let channel = Channel::plain(TcpStream::from_std(client));
+        let mut connection = Connection::new(channel, other_end, RequestReader::new(0), 0, Instant::now());
         connection.out().extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
         connection.begin_stream(subscription);
         assert!(!connection.goes_before_log(), "the answer says that the event is in the log");

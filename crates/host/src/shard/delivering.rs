@@ -114,8 +114,8 @@ impl Shard {
         match way {
             Way::Stream(ConnectionKey { slot, .. }) => {
                 let connection = self.connections.get(slot)?;
-                let system = connection.peer.caller.system().map(|system| system.as_str().to_owned());
-                system.or_else(|| connection.client.map(|client| client.to_string()))
+                let system = connection.client.peer.caller.system().map(|system| system.as_str().to_owned());
+                system.or_else(|| connection.client.address.map(|client| client.to_string()))
             }
             Way::Link(key) => self.endpoint.subscriber_on(key),
         }

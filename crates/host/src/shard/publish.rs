@@ -127,7 +127,7 @@ impl Shard {
     fn try_publish_of(&mut self, slot: usize, raw: &RawRequest<'_>, cause: Option<&Cause>) -> Result<Published, Answer> {
         // Written only for an event of a trace that does not say so itself.
         let mut metadata = String::new();
-        let form = permitted(&self.connections[slot].peer.caller, raw, cause, &mut metadata)?;
+        let form = permitted(&self.connections[slot].client.peer.caller, raw, cause, &mut metadata)?;
         self.lap(Stage::Parse);
         let publisher = ConnectionKey { slot, serial: self.connections[slot].serial };
         self.take_in(&form, Numbering::Ours(Some(Waiting::Connection(publisher)))).map_err(refused)

@@ -6,7 +6,8 @@ use super::{SYSTEM, Shard, connection::Phase};
 use crate::{
     answer::Answer,
     audit,
-    http::RawRequest,
+    control::Control,
+    http::{RawRequest, RequestReader},
     inbox::ConnectionKey,
     listening::CLOUD_EVENTS,
     problem,
@@ -38,13 +39,26 @@ impl Shard {
         if raw.method == "POST" && raw.target == "/eventhandler/publish" {
             return self.publish(slot, raw);
         }
-        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
+        let request = Request::from_raw(raw, self.connections[slot].client.peer.caller.clone());
         match route::route(SYSTEM, request.method, &request.path) {
             _ if request.path == CLOUD_EVENTS => self.cloud_event(slot, &request, raw),
             Ok(route) if route.operation == Operation::Publish => self.publish(slot, raw),
             Ok(route) if route.operation == Operation::EventStream => self.open_stream(slot, &request, route.access, raw),
             Ok(_) | Err(_) => self.ask_control(slot, request, raw, None),
         }
+    }
+
+    /// Refuses a request whose head is enough to refuse it; its body is not read. Returns true if it did.
+    pub(super) fn refuse_by_head(&mut self, slot: usize, reader: &RequestReader) -> bool {
+        // A head that cannot be read is an error of the whole request.
+        let Ok(Some(raw)) = reader.head() else { return false };
+        let raw = RawRequest { keep_alive: false, ..raw };
+        let request = Request::from_raw(&raw, self.connections[slot].client.peer.caller.clone());
+        let is_refused = self.context.gate.admit(&raw).answer.is_some() || !Control::admits(SYSTEM, &request);
+        if is_refused {
+            self.request(slot, &raw);
+        }
+        is_refused
     }
 
     /// Hands a request over to the control plane, or only the denial that it is answered with: to tell it may take waiting.
@@ -74,7 +88,7 @@ impl Shard {
         if !audit::is_denial(refusal.status) {
             return self.write(slot, &refusal, raw.keep_alive, raw.method == "HEAD");
         }
-        let request = Request::from_raw(raw, self.connections[slot].peer.caller.clone());
+        let request = Request::from_raw(raw, self.connections[slot].client.peer.caller.clone());
         self.ask_control(slot, request, raw, Some(refusal));
     }
 

@@ -98,20 +98,24 @@ impl Shard {
             }
             match reader.next() {
                 Ok(Some(raw)) => self.request(slot, &raw),
-                Ok(None) => break,
-                Err(error) => {
-                    self.connections[slot].page = self.context.gate.reader_of(reader);
-                    self.connections[slot].is_own = reader.target().is_some_and(problem::is_told_at);
-                    self.refuse(slot, error);
+                Ok(None) => {
+                    self.refuse_by_head(slot, reader);
+                    break;
                 }
+                Err(error) => self.refuse(slot, reader, error),
             }
             served = true;
         }
         served
     }
 
-    fn refuse(&mut self, slot: usize, error: HttpError) {
-        let (status, told) = error.told();
-        self.write(slot, &Answer::text(status, told), false, false);
+    fn refuse(&mut self, slot: usize, reader: &RequestReader, error: HttpError) {
+        // A client that may not make the request is not told how long its body could be.
+        if error == HttpError::BodyTooLong && self.refuse_by_head(slot, reader) {
+            return;
+        }
+        self.connections[slot].page = self.context.gate.reader_of(reader);
+        self.connections[slot].is_own = reader.target().is_some_and(problem::is_told_at);
+        self.write(slot, &Answer::of_http_error(error), false, false);
     }
 }

@@ -55,10 +55,10 @@ impl Shard {
         let is_changed = !self.trust.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &trust));
         self.trust = Some(trust);
         let utc = self.clock.utc;
-        let doubtful = self.connections.iter().filter(|(_, connection)| is_changed || connection.peer.is_over(utc));
-        let refused = doubtful.filter_map(|(slot, connection)| Some((slot, security.check(&connection.peer).err()?)));
+        let doubtful = self.connections.iter().filter(|(_, connection)| is_changed || connection.client.peer.is_over(utc));
+        let refused = doubtful.filter_map(|(slot, connection)| Some((slot, security.check(&connection.client.peer).err()?)));
         for (slot, error) in refused.collect::<Vec<_>>() {
-            security::tell_refused(&self.connections[slot].peer, &error);
+            security::tell_refused(&self.connections[slot].client.peer, &error);
             self.close(slot);
         }
     }
@@ -81,7 +81,7 @@ impl Shard {
         for (slot, consumer) in streams.collect::<Vec<_>>() {
             let (connection, is_permitted) = (&mut self.connections[slot], snapshot.may_hear_anybody(consumer));
             if std::mem::replace(&mut connection.is_permitted, is_permitted) && !is_permitted {
-                tracing::info!(certificate = connection.peer.name(), "an event stream was closed: its listener's rules are gone");
+                tracing::info!(certificate = connection.client.peer.name(), "an event stream was closed: its listener's rules are gone");
                 self.close(slot);
             }
         }

@@ -60,7 +60,7 @@ impl Shard {
                 event_types: 1,
                 event_type: Some(listening.event_type.as_str().to_owned()),
                 consumer: listening.consumer.and_then(|id| snapshot.system(id)).map(|system| system.system_name.to_string()),
-                address: connection.client,
+                address: connection.client.address,
                 state: match (connection.phase, untold) {
                     (Phase::Replay, _) => StreamPhase::CatchingUp,
                     (_, 0) => StreamPhase::Live,

@@ -92,6 +92,10 @@ pub fn troubles(overview: &NodeOverview, platform: &PlatformState) -> Vec<String
         is("bodkin_topics_waiting").then(|| waiting(overview)),
         no_slot(overview),
         is("bodkin_guarantee_suspended").then(|| format!("deadlines are not guaranteed: {}", suspended_by(platform))),
+        is("bodkin_quotas_exceeded").then(|| {
+            let count = number(numbers, "bodkin_quotas_exceeded");
+            format!("quotas of clients that rejected something in the last minute: {count}; the log names the client, GET /metrics names the quota (bodkin_quota_rejected_total)")
+        }),
         is("bodkin_relay_clients_at_limit").then(|| {
             let count = number(numbers, "bodkin_relay_clients_at_limit");
             format!("clients of this cloud's relay to which a limit has refused something in the last minute: {count}; the log names client and limit, GET /metrics counts them (bodkin_relay_client_rejected_total)")
@@ -308,7 +312,7 @@ mod tests {
     const TOLD_BEFORE: [&str; 2] = ["BodkinDown", "BodkinNobodyLeads"];
     /// An alert, numbers of which it speaks, and a word of what the screen says.
     type Firing = (&'static str, &'static [(&'static str, f64)], &'static str);
-    const FIRING: [Firing; 37] = [
+    const FIRING: [Firing; 38] = [
         ("BodkinTopicWaits", &[("bodkin_topics_waiting", 2.0)], "has acknowledged earlier ones: 2;"),
         ("BodkinPairDuplicate", &[("bodkin_pair_duplicates", 1.0)], "a second process claims"),
         ("BodkinPairRejected", &[("bodkin_pair_rejected", 2.0)], "another process is this node"),
@@ -360,6 +364,7 @@ mod tests {
         ("BodkinAuditSuspended", &[("bodkin_audit_suspended", 1.0)], "changes are refused"),
         ("BodkinGraphStandsStill", &[("bodkin_graphs_suspended", 2.0)], "an operator has failed: 2"),
         ("BodkinGraphLinkDown", &[("bodkin_graph_links_down", 3.0)], "not heard: 3"),
+        ("BodkinQuotaExceeded", &[("bodkin_quotas_exceeded", 1.0)], "in the last minute: 1"),
         ("BodkinRelayClientAtLimit", &[("bodkin_relay_clients_at_limit", 2.0)], "in the last minute: 2"),
         ("BodkinBackupFar", &[("bodkin_backup_far", 1.0)], "take longer to the Backup"),
     ];

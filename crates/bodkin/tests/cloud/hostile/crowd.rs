@@ -87,7 +87,8 @@ fn thousands_of_idle_connections_slow_nobody_and_one_more_than_the_limit_is_told
     // The crowd, the connection that asks, its stream, and one of another kind.
     let limit = (size + 3).to_string();
     for of in [System::EventHandler, System::ServiceRegistry] {
-        let cloud = Launch::new().flags(["--connections-max", &limit, "--idle-timeout-ms", "600000"]).start();
+        let cloud =
+            Launch::new().flags(["--connections-max", &limit, "--client-connections-max", &limit, "--idle-timeout-ms", "600000"]).start();
         cloud.register(&service("crowd", system("crowd", 1)));
         let mut asking = Asking::new(&cloud, of);
         let alone = median(|| asking.ask());

@@ -7,6 +7,7 @@ mod depth;
 mod framing;
 mod neighbours;
 mod notify_uri;
+pub mod quotas;
 mod slow;
 mod smuggling;
 mod subscribers;

@@ -26,7 +26,7 @@ const LINKS_MAX: usize = 10_000;
 const HASTE: u64 = 100;
 
 /// A cloud with the topic `HOT`, on which nothing may be late or lost, and `WARM`, on which an event a second is allowed.
-fn start(data: &std::path::Path, flags: [&str; 4]) -> Cloud {
+fn start<const N: usize>(data: &std::path::Path, flags: [&str; N]) -> Cloud {
     let file = data.join("bodkin.toml");
     let hot = "event_type = \"hot\"\nperiod_us = 100\njitter_ms = 100\nretention = 2000";
     let warm = "event_type = \"warm\"\nperiod_s = 1\nretention = 10";
@@ -176,7 +176,7 @@ fn ten_thousand_links_that_say_nothing_cost_those_who_speak_nothing() {
     // The crowd, and the two of the pair.
     let limit = (size + 2).to_string();
     let data = tempfile::tempdir().expect("a directory");
-    let cloud = start(data.path(), ["--connections-max", &limit, "--handshake-timeout-ms", "600000"]);
+    let cloud = start(data.path(), ["--connections-max", &limit, "--client-connections-max", &limit, "--handshake-timeout-ms", "600000"]);
     let mut pair = Pair::new(&cloud);
     let alone = median(|| pair.round());
     let welcomed = |_| {

@@ -122,7 +122,7 @@ fn peers_out_of_their_role_are_told() {
 
 #[test]
 fn who_says_nothing_is_closed_in_time_and_who_is_one_too_many_at_once() {
-    let cloud = cloud(&["--handshake-timeout-ms", "300", "--connections-max", "3"]);
+    let cloud = cloud(&["--handshake-timeout-ms", "300", "--connections-max", "3", "--client-connections-max", "3"]);
     let mut patient = peer(&cloud, SocketType::Req);
     let began = Instant::now();
     let welcomed = |_| {

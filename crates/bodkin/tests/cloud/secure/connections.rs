@@ -13,8 +13,8 @@ use crate::support::patience::eventually;
 use crate::support::secure::{Client, SecureCloud, system as identity};
 use crate::support::sse::EventStream;
 
-/// Clients without a certificate that Bodkin's own port serves at the same time.
-const STRANGERS_MAX: usize = 256;
+/// Clients without a certificate of one address that the operator's port serves at the same time.
+const STRANGERS_OF_ONE_MAX: usize = 128;
 
 const ALL: [System; 5] = [System::ServiceRegistry, System::Authorization, System::Orchestrator, System::EventHandler, System::Monitor];
 
@@ -79,9 +79,9 @@ fn who_shows_nothing_takes_no_place_of_those_who_do() {
     let (nobody, operator) = (Client::new(None), Client::system("sysop"));
     let alive = |connection: &mut Connection| connection.request("GET", "/healthz", &[], None).expect("an answer").status;
     let connect = |client: &Client| client.connect(secure.cloud.address(System::Monitor)).expect("a connection");
-    // As many as there may be, all idle.
+    // As many as one address can have, all idle.
     let mut idle: Vec<Connection> = Vec::new();
-    for _ in 0..STRANGERS_MAX {
+    for _ in 0..STRANGERS_OF_ONE_MAX {
         let mut connection = connect(&nobody);
         assert_eq!(alive(&mut connection), 200);
         idle.push(connection);
@@ -89,7 +89,7 @@ fn who_shows_nothing_takes_no_place_of_those_who_do() {
     assert_eq!(alive(&mut connect(&nobody)), 503);
     operator.expect(&secure.cloud, "GET", "/metrics", None, 200);
     assert_eq!(alive(&mut idle[0]), 200);
-    // A place that is given back is another's.
+    // A connection that is closed leaves room for another one.
     drop(idle.pop());
     assert!(eventually(|| alive(&mut connect(&nobody)) == 200));
 }

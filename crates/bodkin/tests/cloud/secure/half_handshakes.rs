@@ -7,12 +7,16 @@ use std::time::Instant;
 use rustls::{ClientConnection, pki_types::ServerName};
 
 use crate::hostile::crowd::{crowd_size, one_crowd};
+use crate::hostile::quotas::resident_kib;
 use crate::support::cloud::System;
 use crate::support::patience::PATIENCE;
 use crate::support::secure::{Client, SecureCloud};
 
 /// As many, where the system lets a process have so many.
 const CROWD_MAX: usize = 10_000;
+/// Memory that half handshakes may take: 512 slow ones of about 40 KiB, and little for each silent one.
+const GROWTH_MAX_KIB: u64 = 60 * 1024;
+
 /// What a client says first.
 fn first_message() -> Vec<u8> {
     let name = ServerName::try_from("localhost").expect("a name");
@@ -31,6 +35,9 @@ fn ten_thousand_half_handshakes_keep_nobody_from_being_served() {
         // Longer than the test takes, so that the crowd stays.
         let secure = SecureCloud::start(["--connections-max", &limit, "--handshake-timeout-ms", "120000"]);
         let client = Client::system("patient");
+        // What a first request allocates is not the crowd's.
+        client.expect(&secure.cloud, "GET", "/healthz", None, 200);
+        let before = resident_kib(&secure.cloud);
         let crowd: Vec<TcpStream> = (0..size)
             .map(|number| {
                 let mut socket = TcpStream::connect(secure.cloud.address(of)).expect("a connection");
@@ -47,5 +54,7 @@ fn ten_thousand_half_handshakes_keep_nobody_from_being_served() {
             assert!(begun.elapsed() < PATIENCE, "{} beside {size} on {} took {:?}", other.name(), of.name(), begun.elapsed());
         }
         assert_eq!(crowd.len(), size);
+        let grown = resident_kib(&secure.cloud).saturating_sub(before);
+        assert!(grown < GROWTH_MAX_KIB, "{}: {grown} KiB more beside {size} half handshakes", of.name());
     }
 }

@@ -1,5 +1,6 @@
 //! Secure mode on the wire: who is let in, who is not and what is told of it, and what changes while connections are open.
 
+mod bodies;
 mod certificates;
 mod commands;
 mod connections;

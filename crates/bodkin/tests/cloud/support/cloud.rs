@@ -62,12 +62,13 @@ pub struct Launch {
     mode: Option<&'static str>,
     flags: Vec<String>,
     environment: Vec<(&'static str, String)>,
+    files_max: Option<u64>,
 }
 
 impl Launch {
     /// `up --insecure --any-port --output json` on a new data directory.
     pub fn new() -> Self {
-        Self { data: None, mode: Some("--insecure"), flags: vec!["--any-port".into()], environment: Vec::new() }
+        Self { data: None, mode: Some("--insecure"), flags: vec!["--any-port".into()], environment: Vec::new(), files_max: None }
     }
 
     /// On this data directory, which outlives the cloud.
@@ -94,6 +95,12 @@ impl Launch {
         self
     }
 
+    /// With a limit on open files.
+    pub fn files_max(mut self, files_max: u64) -> Self {
+        self.files_max = Some(files_max);
+        self
+    }
+
     /// On the standard ports plus `offset` instead of ports of the kernel's choice.
     pub fn port_offset(mut self, offset: u16) -> Self {
         self.flags.retain(|flag| flag != "--any-port");
@@ -114,7 +121,14 @@ impl Launch {
     pub fn try_start(self) -> Result<Cloud, Refusal> {
         let own_data = self.data.is_none().then(|| TempDir::new().expect("a temporary directory"));
         let data = self.data.clone().unwrap_or_else(|| own_data.as_ref().expect("made above").path().to_path_buf());
-        let mut command = Command::new(BINARY);
+        let mut command = match self.files_max {
+            None => Command::new(BINARY),
+            Some(files_max) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("ulimit -n {files_max}; exec \"$0\" \"$@\""), BINARY]);
+                shell
+            }
+        };
         command.arg("up").args(self.mode).args(["--output", "json", "--data"]).arg(&data).args(&self.flags);
         command
             .envs(database_of(&data).map(|url| ("BODKIN_DATABASE", url)))

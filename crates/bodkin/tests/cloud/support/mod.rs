@@ -26,6 +26,7 @@ pub mod secure;
 pub mod sharing;
 pub mod side;
 pub mod skip;
+pub mod sources;
 pub mod sse;
 pub mod stream;
 pub mod transport;

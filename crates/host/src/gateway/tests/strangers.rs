@@ -6,7 +6,7 @@ use bodkin_arrowhead::{name::SystemName, system::SystemReference};
 use tokio::sync::Semaphore;
 
 use super::{side::plain, *};
-use crate::gateway::{ends::Waited, handshakes::HANDSHAKES_MAX};
+use crate::gateway::{HANDSHAKES_MAX, ends::Waited};
 
 /// Bound for one exchange of the consumer: far less than a handshake may take here, and enough for a machine under load.
 const SERVED: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@ use bodkin_zmtp::Connection;
 use mio::{Interest, Token};
 
 use super::{LINKS, Shard, link::Link, secure, socket::LinkSocket};
+use crate::quotas::ClientKey;
 
 /// Links accepted from one socket in one turn.
 const TURN_ACCEPTS_MAX: usize = 16;
@@ -23,7 +24,9 @@ impl Shard {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted || error.kind() == io::ErrorKind::ConnectionAborted => {}
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a ZMTP link; is the limit on open files too low?");
+                        if let Some(times) = self.not_accepted.due() {
+                            tracing::warn!(%error, times, "ZMTP link not accepted: raise the limit on open files if it is reached");
+                        }
                         break;
                     }
                 }
@@ -40,13 +43,9 @@ impl Shard {
     }
 
     fn welcome_link(&mut self, mut socket: LinkSocket) {
-        let links_max = self.context.limits.connections_max;
-        if self.endpoint.links.len() >= links_max {
-            if let Some(times) = self.endpoint.refused_links.due() {
-                tracing::warn!(times, connections_max = links_max, "a ZMTP link too many was closed");
-            }
-            return;
-        }
+        let client = socket.peer().map_or(ClientKey::Local, |peer| ClientKey::address(peer.ip()));
+        // ZMTP has no message for it before the handshake: the link is closed.
+        let Ok(permit) = self.context.quotas.zmtp.admit(client) else { return };
         let random = match secure::random(&self.endpoint.settings.security) {
             Ok(random) => random,
             Err(error) => return tracing::error!(%error, "a ZMTP link was closed"),
@@ -60,7 +59,7 @@ impl Shard {
         let endpoint = &mut self.endpoint;
         let mut greeting = Vec::new();
         let protocol = Connection::server(endpoint.settings.clone(), random, &mut greeting);
-        let link = Link::new(socket, protocol, &greeting, endpoint.next_serial, self.clock.now);
+        let link = Link::new(socket, permit, protocol, &greeting, endpoint.next_serial, self.clock.now);
         endpoint.next_serial = endpoint.next_serial.saturating_add(1);
         let slot = endpoint.insert(link);
         endpoint.is_dirty(slot);

@@ -15,6 +15,7 @@ use bodkin_zmtp::{Connection, PublicKey};
 use super::{dealer::Dealer, socket::LinkSocket, source::Source, unread::Urgency};
 use crate::{
     limits::Limits,
+    quotas::{BufferQuota, ConnectionPermit},
     shard::outbox::{Outbox, Spare},
 };
 
@@ -93,6 +94,10 @@ pub enum Read {
 /// A link.
 pub struct Link {
     pub socket: LinkSocket,
+    /// Counts the link for its peer's quota.
+    _permit: ConnectionPermit,
+    /// Memory of messages that are not whole.
+    pub buffer: BufferQuota,
     /// `None` while its events are served, and when nothing more is taken.
     pub protocol: Option<Box<Connection>>,
     pub role: Role,
@@ -130,11 +135,21 @@ pub struct Link {
 
 impl Link {
     /// A link that was just accepted, with our greeting to be written.
-    pub fn new(socket: LinkSocket, protocol: Connection, greeting: &[u8], serial: NonZeroU64, now: Instant) -> Self {
+    pub fn new(
+        socket: LinkSocket,
+        permit: ConnectionPermit,
+        protocol: Connection,
+        greeting: &[u8],
+        serial: NonZeroU64,
+        now: Instant,
+    ) -> Self {
         let mut outbox = Outbox::default();
         outbox.bytes().extend_from_slice(greeting);
+        let buffer = permit.buffer_quota();
         Self {
             socket,
+            _permit: permit,
+            buffer,
             protocol: Some(Box::new(protocol)),
             role: Role::Stranger,
             outbox,

@@ -10,11 +10,14 @@ use super::{
     link::{Read, Role},
     publish,
 };
+use crate::http::FIRST_BUFFER_BYTES;
 
 /// The property by which a subscriber asks for a fourth frame, the metadata of events that have some; its value is one of these.
 const METADATA_PROPERTY: &str = "X-Bodkin-Metadata";
 const METADATA_WANTED: &[u8] = b"yes";
 const METADATA_UNWANTED: &[u8] = b"no";
+/// Bytes of an incomplete message that no quota counts; the limit of links bounds them.
+const UNCOUNTED_BYTES: usize = FIRST_BUFFER_BYTES;
 
 impl Shard {
     /// Reads links on that had more than their turn's share, or came too late in a turn.
@@ -98,12 +101,10 @@ impl Shard {
             bytes = &mut bytes[taken..];
         };
         let Some(link) = self.endpoint.links.get_mut(slot) else { return };
-        match refusal {
-            None => link.protocol = Some(protocol),
-            Some(reason) => {
-                link.protocol = Some(protocol);
-                self.refuse_link(slot, &reason);
-            }
+        let exceeded = link.buffer.resize(protocol.kept_bytes().saturating_sub(UNCOUNTED_BYTES)).err();
+        link.protocol = Some(protocol);
+        if let Some(reason) = refusal.or_else(|| exceeded.map(|exceeded| exceeded.to_string())) {
+            self.refuse_link(slot, &reason);
         }
     }
 

@@ -28,6 +28,7 @@ use crate::{
         primary::{PairTerms, Primary},
     },
     push::PushContext,
+    quotas::{ClientKey, FittedLimits, Quotas},
     shard::{
         EndpointConfig, ShardContext,
         zmtp::{link::Link, secure, socket::LinkSocket},
@@ -85,6 +86,7 @@ impl Scene {
             stalls: Arc::new(Stalls::new(topics.assumed())),
             realtime: config.realtime.clone(),
             limits: config.limits,
+            quotas: Quotas::new(&FittedLimits::new(&config.limits, false, 1024)),
             durable: Default::default(),
             gate: Arc::new(Gate::new(OwnNames::new([]), Vec::new(), 0, false)),
             control: mpsc::channel(1).0,
@@ -126,7 +128,8 @@ impl Scene {
         let random = secure::random(&settings.security).unwrap();
         let protocol = Connection::server(settings, random, &mut Vec::new());
         let socket = LinkSocket::Tcp(mio::net::TcpStream::from_std(socket), peer);
-        let mut link = Link::new(socket, protocol, &[], self.shard.endpoint.next_serial, Instant::now());
+        let permit = self.shard.context.quotas.zmtp.admit(ClientKey::Local).unwrap();
+        let mut link = Link::new(socket, permit, protocol, &[], self.shard.endpoint.next_serial, Instant::now());
         self.shard.endpoint.next_serial = self.shard.endpoint.next_serial.saturating_add(1);
         let mut dealer = Dealer::new(Err("it only hears".to_owned()), Instant::now());
         dealer.hello = Some(Hello { name: name.into(), incarnation: Incarnation(1) });
