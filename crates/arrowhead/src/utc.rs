@@ -196,7 +196,7 @@ mod tests {
             let text = format!("{}{fraction}{zone}", whole.trim_end_matches('Z').replacen('T', &between, 1));
             let offset = match zone.as_bytes() {
                 [b'Z' | b'z'] => Some(0),
-                [sign, h1, h2, b':', m1, m2] => {
+                [sign, h1, h2, b':', m1, m2 @ b'0'..=b'9'] => {
                     let [h, m] = [[h1, h2], [m1, m2]].map(|[tens, ones]| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'));
                     let east = if *sign == b'+' { 1 } else { -1 };
                     Some(east * (h * 3600 + m * 60)).filter(|_| h <= 23 && m <= 59)
