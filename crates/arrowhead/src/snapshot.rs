@@ -4,13 +4,15 @@
 //! ordered trees: no hasher that hostile names could collide in, and the same order on every machine.
 
 mod clouds;
+mod owners;
 mod stores;
 
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use self::{clouds::Clouds, stores::Stores};
+pub use self::owners::OwnerUse;
+use self::{clouds::Clouds, owners::Owners, stores::Stores};
 use crate::{
     name::{InterfaceName, ServiceDefinition, SystemName},
     record::*,
@@ -37,6 +39,7 @@ pub struct Snapshot {
     event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
     subscriptions: OrdMap<SubscriptionId, Arc<Subscription>>,
     subscription_by_subscriber: OrdMap<(SystemId, EventTypeId), SubscriptionId>,
+    owners: Owners,
     clouds: Clouds,
     stores: Stores,
 }
@@ -132,7 +135,9 @@ impl Snapshot {
     }
 
     fn put_system(&mut self, system: Arc<System>) {
-        if let Some(former) = self.systems.insert(system.id, system.clone()) {
+        let former = self.systems.insert(system.id, system.clone());
+        self.owners.put_system(&system, former.as_deref());
+        if let Some(former) = former {
             self.forget_system(&former);
         }
         self.system_by_key.insert(SystemKey::of(&system), system.id);
@@ -163,12 +168,14 @@ impl Snapshot {
         if let Some(former) = self.entries.insert(entry.id, entry.clone()) {
             self.forget_entry(&former);
         }
+        self.count_entry(&entry, true);
         self.entry_by_definition.insert((entry.definition, entry.provider, entry.service_uri.clone()), entry.id);
         self.entry_by_provider.insert((entry.provider, entry.id));
     }
 
     /// Takes an entry out of the indexes.
     fn forget_entry(&mut self, entry: &Entry) {
+        self.count_entry(entry, false);
         self.entry_by_definition.remove(&(entry.definition, entry.provider, entry.service_uri.clone()));
         self.entry_by_provider.remove(&(entry.provider, entry.id));
     }
@@ -182,8 +189,10 @@ impl Snapshot {
     fn put_subscription(&mut self, subscription: Arc<Subscription>) {
         let key = |subscription: &Subscription| (subscription.subscriber, subscription.event_type);
         if let Some(former) = self.subscriptions.insert(subscription.id, subscription.clone()) {
+            self.count_subscription(&former, false);
             self.subscription_by_subscriber.remove(&key(&former));
         }
+        self.count_subscription(&subscription, true);
         self.subscription_by_subscriber.insert(key(&subscription), subscription.id);
     }
 
@@ -202,12 +211,14 @@ impl Snapshot {
 
     fn remove_subscription(&mut self, id: SubscriptionId) {
         if let Some(subscription) = self.subscriptions.remove(&id) {
+            self.count_subscription(&subscription, false);
             self.subscription_by_subscriber.remove(&(subscription.subscriber, subscription.event_type));
         }
     }
 
     fn remove_system(&mut self, id: SystemId) {
         let Some(system) = self.systems.remove(id) else { return };
+        self.owners.remove_system(&system);
         self.forget_system(&system);
         let entries: Vec<EntryId> = self.entries_of_provider(id).map(|entry| entry.id).collect();
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
@@ -233,7 +244,7 @@ impl Snapshot {
             if let Some(sources) = &mut Arc::make_mut(&mut subscription).sources {
                 sources.remove(&id);
             }
-            self.subscriptions.insert(subscription.id, subscription);
+            self.put_subscription(subscription);
         }
     }
 

@@ -17,9 +17,11 @@ struct Place {
 
 impl Place {
     const EMPTY: Self = Self { tag: 0, topic: u32::MAX };
+    /// Of a name that was removed: the places after it are still looked at.
+    const REMOVED: Self = Self { tag: 1, topic: u32::MAX };
 }
 
-/// The table. Nothing is taken out of it: topics last as long as their shard.
+/// The table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Names {
     /// As many as a power of two, and [`PLACES`] more; or none.
@@ -44,8 +46,19 @@ impl Names {
     pub fn insert(&mut self, name: &str, topic: u32) {
         let (at, tag) = self.look(name);
         let places = &mut self.places[at..at + PLACES];
-        if let Some(place) = places.iter_mut().find(|place| **place == Place::EMPTY) {
+        if let Some(place) = places.iter_mut().find(|place| place.topic == u32::MAX) {
             *place = Place { tag, topic };
+        }
+    }
+
+    /// Removes a name, if it has a place.
+    pub fn remove(&mut self, name: &str, topic: u32) {
+        if self.places.is_empty() {
+            return;
+        }
+        let (at, _) = self.look(name);
+        if let Some(place) = self.places[at..at + PLACES].iter_mut().find(|place| place.topic == topic) {
+            *place = Place::REMOVED;
         }
     }
 
@@ -56,7 +69,7 @@ impl Names {
         }
         let (at, tag) = self.look(name);
         let places = self.places[at..at + PLACES].iter().take_while(|place| **place != Place::EMPTY);
-        places.filter(|place| place.tag == tag).map(|place| place.topic).find(|topic| is_named(*topic))
+        places.filter(|place| place.tag == tag && place.topic != u32::MAX).map(|place| place.topic).find(|topic| is_named(*topic))
     }
 
     /// The first place of a name, and its tag.
@@ -106,6 +119,19 @@ mod tests {
         assert!(table.places.len() <= 20_000 * 2 * SPARE * 2 + PLACES);
         assert_eq!(["", "FRAME", "FRAME0-20001", "frame0-0"].map(find), [None; 4]);
         assert_eq!(Names::default().find("A", |_| true), None);
+    }
+
+    #[test]
+    fn removed_name_leaves_its_place_to_another() {
+        let mut table = Names::of(["A"; 3].into_iter());
+        table.remove("A", 1);
+        assert_eq!((0..3).map(|topic| table.find("A", |each| each == topic)).collect::<Vec<_>>(), [Some(0), None, Some(2)]);
+        (3..1000).for_each(|topic| {
+            table.insert("A", topic);
+            assert_eq!(table.find("A", |each| each == topic), Some(topic), "the places are not used up");
+            table.remove("A", topic);
+        });
+        assert_eq!(table.find("A", |each| each == 2), Some(2));
     }
 
     #[test]

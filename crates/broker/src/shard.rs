@@ -81,8 +81,6 @@ pub struct Shard<R> {
     incarnation: Incarnation,
     limits: ShardLimits,
     topics: Topics,
-    /// Streams of best-effort topics.
-    stream_count: usize,
     subscriptions: Subscriptions<R>,
     lost_events: u64,
     authority: Authority,
@@ -137,7 +135,6 @@ impl<R> Shard<R> {
             incarnation,
             limits,
             topics: Topics::default(),
-            stream_count: 0,
             subscriptions: Subscriptions::default(),
             lost_events: 0,
             authority,
@@ -209,7 +206,7 @@ impl<R> Shard<R> {
         if self.subscriptions.count() >= self.limits.subscriptions_max {
             return Err(ShardError::Subscriptions(self.limits.subscriptions_max));
         }
-        let topic = self.topic(topic)?;
+        let topic = self.topic_of_event(topic)?;
         let heard = &mut self.topics.at_mut(topic).subscriptions;
         let subscription = Subscription::new(topic, heard.len(), receiver, overflow, self.limits.queue_bytes_max);
         let key = self.subscriptions.insert(subscription);
@@ -217,8 +214,18 @@ impl<R> Shard<R> {
         Ok(key)
     }
 
-    /// The number of a topic, which is made if it is not there.
+    /// The number of a topic, which is made if it is not there. The topic keeps the number as long as the shard lasts.
     pub fn topic(&mut self, name: &str) -> Result<TopicId, ShardError> {
+        let id = self.topic_of_event(name)?;
+        self.topics.at_mut(id).is_pinned = true;
+        Ok(id)
+    }
+
+    /// The number of a topic for the event in hand. A best-effort topic without subscriptions may lose it to another one later.
+    ///
+    /// # Errors
+    /// Returns [`ShardError::Topics`] if all topics are in use.
+    pub fn topic_of_event(&mut self, name: &str) -> Result<TopicId, ShardError> {
         self.topics.find_or_make(name, self.limits.topics_max).ok_or(ShardError::Topics(self.limits.topics_max))
     }
 
@@ -273,22 +280,11 @@ impl<R> Shard<R> {
         outputs: &mut Vec<Output>,
     ) -> Result<EventId, ShardError> {
         self.check_lease(now, permit)?;
-        let id = self.topic(topic)?;
-        let topic = self.topics.at_mut(id);
-        assert!(topic.terms.is_none(), "events of a real-time topic have a stream");
-        let sequence = match topic.numbered.get_mut(&publisher) {
-            Some(sequence) => sequence,
-            None => {
-                let streams_max = self.limits.topics_max.saturating_mul(STREAMS_PER_TOPIC);
-                if self.stream_count >= streams_max {
-                    return Err(ShardError::Streams(streams_max));
-                }
-                self.stream_count += 1;
-                topic.numbered.entry(publisher).or_insert(Sequence(0))
-            }
-        };
-        sequence.0 += 1;
-        let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence: *sequence };
+        let id = self.topic_of_event(topic)?;
+        assert!(self.topics.at(id).terms.is_none(), "events of a real-time topic have a stream");
+        let streams_max = self.limits.topics_max.saturating_mul(STREAMS_PER_TOPIC);
+        let sequence = self.topics.next_sequence(id, publisher, streams_max).ok_or(ShardError::Streams(streams_max))?;
+        let event = EventId { publisher, incarnation: self.incarnation, topic: id, sequence };
         self.offer_at_once(now, event, offer, outputs);
         Ok(event)
     }

@@ -1,7 +1,7 @@
 //! An answer as a value, and its bytes. Which status and body an error has is decided here and nowhere else.
 
 use std::{
-    io::Write,
+    io::{self, Write},
     time::{Duration, SystemTime},
 };
 
@@ -22,6 +22,25 @@ pub const EVENT_STREAM: &str = "text/event-stream;charset=UTF-8";
 const ERROR_JSON: &str = "application/json";
 /// `Content-Type` of what the rules of access answer.
 const DENIAL_JSON: &str = "application/json;charset=ISO-8859-1";
+
+/// Bytes of a list that is not requested in pages.
+pub const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Takes bytes up to [`LIST_BYTES_MAX`].
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > LIST_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// Headers on every answer (reference 1.3).
 const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\nX-Frame-Options: DENY\r\n";
@@ -124,6 +143,19 @@ impl Answer {
         let (status, told) = error.told();
         let header = matches!(error, HttpError::Quota(_)).then(|| ("Retry-After", "1".to_owned()));
         Self { header, ..Self::text(status, told) }
+    }
+
+    /// A list of rows in JSON; 400 if it is longer than [`LIST_BYTES_MAX`].
+    pub fn list(body: &impl Serialize) -> Self {
+        let mut bytes = Bounded(Vec::new());
+        match serde_json::to_writer(&mut bytes, body) {
+            Ok(()) => Self::new(200, JSON, bytes.0),
+            // Rows have text keys and finite numbers, so only the limit is an error.
+            Err(_) => {
+                let text = format!("The list is longer than {} MiB. Request pages, by page and item_per_page.", LIST_BYTES_MAX >> 20);
+                Refusal::from(ArrowheadError::bad_payload(text, "")).into()
+            }
+        }
     }
 
     /// A text body.
@@ -336,6 +368,14 @@ pub fn push_stream_head(out: &mut Vec<u8>, date: &str, recipient: Recipient<'_>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn list_beyond_its_limit_is_refused() {
+        let list = |bytes: usize| Answer::list(&"x".repeat(bytes));
+        assert_eq!((list(LIST_BYTES_MAX - 2).status, list(LIST_BYTES_MAX - 2).body.len()), (200, LIST_BYTES_MAX));
+        let refused = list(LIST_BYTES_MAX - 1);
+        assert!(refused.status == 400 && String::from_utf8_lossy(&refused.body).contains("item_per_page"), "{refused:?}");
+    }
 
     #[test]
     fn an_answer_is_written_with_its_length_and_the_common_headers() {

@@ -46,6 +46,7 @@ use crate::{
     inbox::Inbox,
     log_book::LogBook,
     quality::Qualities,
+    quotas::OwnerQuota,
     request::Request,
     route::{self, NoRoute, Operation, Route},
     server::Port,
@@ -71,6 +72,8 @@ pub struct Control {
     pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
+    /// What one system stores.
+    pub owner_quota: Arc<OwnerQuota>,
     /// What they ask of real-time topics.
     pub wishes: PushedWishes,
     /// What became of operations.
@@ -375,7 +378,7 @@ fn page_request(request: &Request, origin: &str) -> Result<PageRequest> {
 }
 
 fn page_answer<T: Serialize>(page: std::result::Result<Page<T>, ArrowheadError>) -> Result<Answer> {
-    Ok(Answer::json(200, &page?))
+    Ok(Answer::list(&page?))
 }
 
 /// Refuses ids below 1, as upstream's controllers do.

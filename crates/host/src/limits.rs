@@ -16,6 +16,10 @@ pub struct Limits {
     pub connections_max: usize,
     /// Open connections of one client in each of these groups: of a certificate, or of an address without one. 0: half of them.
     pub client_connections_max: usize,
+    /// Systems, services and subscriptions that a system registers itself; one more is answered 503.
+    pub owner_rows_max: u64,
+    /// Bytes of these rows.
+    pub owner_bytes_max: u64,
     /// For a client's part of a TLS handshake; then the connection is closed.
     pub handshake_timeout: Duration,
     /// From a request's first byte to the end of its headers; then 408.
@@ -36,7 +40,7 @@ pub struct Limits {
     pub event_bytes_max: usize,
     /// Event streams and topics that ZMTP subscribers hear, and as many subscriptions by push; one more is answered 503.
     pub subscriptions_max: usize,
-    /// Event types; an event of one more is answered 503.
+    /// Event types in use. A new one replaces one without subscriptions, and is answered 503 if there is none.
     pub event_types_max: usize,
     /// Bytes queued for a subscriber. Beyond, a stream loses events, counted and told; a pushed subscriber falls behind, and
     /// loses as a stream does where there is no event log.
@@ -58,6 +62,8 @@ impl Default for Limits {
         Self {
             connections_max: 16_000,
             client_connections_max: 0,
+            owner_rows_max: 20_000,
+            owner_bytes_max: 8 * 1024 * 1024,
             handshake_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(20),

@@ -5,21 +5,24 @@
 //! its [`BufferQuota`] before its buffer grows. A client is a certificate, or an address where no certificate is shown. One client
 //! can use a fraction of each limit only, so the other clients always find free capacity.
 
+mod owners;
+mod rejections;
+
 use std::{
     collections::BTreeMap,
     fmt, mem,
     net::{IpAddr, Ipv6Addr},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
 };
 
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::sync::Semaphore;
 
-use crate::{handshakes::Handshakes, limits::Limits, security::Peer, seldom::Seldom};
+pub use self::{owners::OwnerQuota, rejections::Rejections};
+use crate::{handshakes::Handshakes, limits::Limits, security::Peer};
 
 /// Memory for incomplete requests of one group of ports, in bytes.
 pub const BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -43,8 +46,6 @@ const SLOW_HANDSHAKES_MAX: usize = 512;
 const GROUPS: usize = 3;
 /// Open files besides the connections of clients: database, logs, listeners, connections to other systems.
 const OTHER_FILES: usize = 1024;
-/// For how long a rejection is reported as a trouble.
-const RECENT: Duration = Duration::from_secs(60);
 /// Connections that are accepted however few files the process can open.
 const CONNECTIONS_MIN: usize = 16;
 
@@ -193,11 +194,13 @@ pub struct Quotas {
     pub slow_handshakes: Arc<Handshakes>,
     /// Permits of TLS handshakes at all ports that the cores work on.
     pub computed_handshakes: Arc<Semaphore>,
+    /// What one system stores.
+    pub owners: Arc<OwnerQuota>,
 }
 
 impl Quotas {
     /// Quotas with these limits, which nothing uses yet.
-    pub fn new(fitted: &FittedLimits) -> Self {
+    pub fn new(fitted: &FittedLimits, limits: &Limits) -> Self {
         let all = Arc::new(SharedLimit { max: fitted.connections_max, used: AtomicUsize::new(0) });
         let group = |name| Arc::new(ConnectionQuota::new(name, fitted.group, Some(all.clone())));
         let own = |name, max: usize| Arc::new(ConnectionQuota::new(name, QuotaLimits::of_connections(max, max / 2), None));
@@ -210,6 +213,7 @@ impl Quotas {
             handshakes: Handshakes::new(fitted.handshakes_max),
             monitor_handshakes: Handshakes::new(MONITOR_HANDSHAKES_MAX),
             slow_handshakes: Handshakes::new(SLOW_HANDSHAKES_MAX),
+            owners: Arc::new(OwnerQuota::new(limits)),
             computed_handshakes: Arc::new(Semaphore::new(COMPUTED_HANDSHAKES_MAX)),
         }
     }
@@ -257,43 +261,6 @@ impl QuotaExceeded {
             Self::Buffer(_) => 3,
             Self::ClientBuffer(_) => 4,
         }
-    }
-}
-
-/// Counts what a quota has rejected.
-#[derive(Debug)]
-pub struct Rejections {
-    total: AtomicU64,
-    started: Instant,
-    /// Milliseconds from the start to the last one, plus one; 0: there was none.
-    last_ms: AtomicU64,
-    logged: Seldom,
-}
-
-impl Default for Rejections {
-    fn default() -> Self {
-        Self { total: AtomicU64::new(0), started: Instant::now(), last_ms: AtomicU64::new(0), logged: Seldom::default() }
-    }
-}
-
-impl Rejections {
-    /// Counts one. Returns how many there were since the last log line if another line is due.
-    pub fn count(&self) -> Option<u64> {
-        self.total.fetch_add(1, Relaxed);
-        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1);
-        self.last_ms.store(ms + 1, Relaxed);
-        self.logged.due()
-    }
-
-    /// Rejections since the start.
-    pub fn total(&self) -> u64 {
-        self.total.load(Relaxed)
-    }
-
-    /// True if there was one in the last minute.
-    pub fn is_recent(&self) -> bool {
-        let last_ms = self.last_ms.load(Relaxed);
-        last_ms > 0 && self.started.elapsed() < Duration::from_millis(last_ms) + RECENT
     }
 }
 
@@ -534,7 +501,7 @@ mod tests {
     #[test]
     fn groups_together_use_no_more_than_their_shared_limit() {
         let fitted = FittedLimits { connections_max: 3, group: QuotaLimits::of_connections(2, 2), handshakes_max: 0 };
-        let quotas = Quotas::new(&fitted);
+        let quotas = Quotas::new(&fitted, &Limits::default());
         let held: Vec<_> = (0..2).map(|_| quotas.control.admit(ClientKey::Local).unwrap()).collect();
         let event = quotas.events.admit(ClientKey::Local).unwrap();
         assert_eq!(quotas.zmtp.admit(ClientKey::Local).unwrap_err(), QuotaExceeded::AllConnections(3));

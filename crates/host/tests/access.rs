@@ -10,11 +10,12 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::topic::Platform;
 use bodkin_host::{
-    AUDIT_LIMITS,
+    AUDIT_LIMITS, Limits,
     answer::Answer,
     audit::{Audit, start_event},
     control::{Control, Pings, now},
     destination::Destinations,
+    quotas::OwnerQuota,
     request::{Method, Request, split_target},
     route,
     shard::Shard,
@@ -190,6 +191,7 @@ impl World {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Default::default(),
             subscriptions_max: 10,
+            owner_quota: Arc::new(OwnerQuota::new(&Limits::default())),
             inbox: Shard::inbox().unwrap().1,
             wishes: PushedWishes::new(
                 Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),

@@ -14,10 +14,11 @@ use bodkin_arrowhead::{
 };
 use bodkin_broker::topic::Platform;
 use bodkin_host::{
-    AUDIT_LIMITS, TokenIssuer,
+    AUDIT_LIMITS, Limits, TokenIssuer,
     audit::{Audit, start_event},
     control::{Control, Pings, now},
     destination::Destinations,
+    quotas::OwnerQuota,
     request::{Method, Request},
     shard::Shard,
     topics::{RealTimeTopics, pushed::PushedWishes},
@@ -72,6 +73,7 @@ impl Cloud {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 1,
+            owner_quota: Arc::new(OwnerQuota::new(&Limits::default())),
             inbox: Shard::inbox().unwrap().1,
             wishes: PushedWishes::new(
                 Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),

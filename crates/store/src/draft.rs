@@ -8,9 +8,9 @@ use crate::{
 };
 use bodkin_arrowhead::{
     error::ArrowheadError,
-    name::EventType,
+    name::{EventType, SystemName},
     record::Timestamps,
-    snapshot::{Change, Snapshot},
+    snapshot::{Change, OwnerUse, Snapshot},
     utc::UtcTime,
 };
 
@@ -91,6 +91,11 @@ impl<'w> Draft<'w> {
             Err(OperationError::Database(_)) => {}
         }
         result
+    }
+
+    /// Returns the owners to which the running operation has given more rows or bytes, with what they use after it.
+    pub fn owner_growth(&self) -> Vec<(SystemName, OwnerUse)> {
+        self.snapshot.growth(&self.changes)
     }
 
     /// The snapshot with every finished operation of the group.

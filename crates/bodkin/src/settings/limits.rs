@@ -15,6 +15,8 @@ impl Settings {
         Ok(Limits {
             connections_max: self.connections_max.expect(all),
             client_connections_max: self.client_connections_max.expect(all),
+            owner_rows_max: self.owner_rows_max.expect(all),
+            owner_bytes_max: self.owner_bytes_max.expect(all),
             handshake_timeout: ms(self.handshake_timeout_ms),
             header_timeout: ms(self.header_timeout_ms),
             body_timeout: ms(self.body_timeout_ms),

@@ -201,6 +201,10 @@ settings! {
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Open connections of one client in each of these groups: of a certificate, or of an address without one; 0: half of them
     client_connections_max: usize = "BODKIN_CLIENT_CONNECTIONS_MAX",
+    /// Systems, services and subscriptions that one system registers itself; one more is answered 503
+    owner_rows_max: u64 = "BODKIN_OWNER_ROWS_MAX",
+    /// Bytes of what one system registers itself
+    owner_bytes_max: u64 = "BODKIN_OWNER_BYTES_MAX",
     /// Milliseconds a client may take for its part of a TLS handshake
     handshake_timeout_ms: u64 = "BODKIN_HANDSHAKE_TIMEOUT_MS",
     /// Milliseconds from a request's first byte to the end of its headers
@@ -221,7 +225,7 @@ settings! {
     event_bytes_max: usize = "BODKIN_EVENT_BYTES_MAX",
     /// Event streams and topics that ZMTP subscribers hear, and as many subscriptions by push
     subscriptions_max: usize = "BODKIN_SUBSCRIPTIONS_MAX",
-    /// Event types; an event of one more is answered 503
+    /// Event types in use; a new one replaces one without subscriptions, and is answered 503 if there is none
     event_types_max: usize = "BODKIN_EVENT_TYPES_MAX",
     /// Keep every accepted event in a log, so that who was away can have what it missed
     @flag event_log: bool = "BODKIN_EVENT_LOG",
@@ -373,6 +377,8 @@ impl Settings {
             auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
             connections_max: Some(limits.connections_max),
             client_connections_max: Some(limits.client_connections_max),
+            owner_rows_max: Some(limits.owner_rows_max),
+            owner_bytes_max: Some(limits.owner_bytes_max),
             handshake_timeout_ms: ms(limits.handshake_timeout),
             header_timeout_ms: ms(limits.header_timeout),
             body_timeout_ms: ms(limits.body_timeout),

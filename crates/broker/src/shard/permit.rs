@@ -35,9 +35,8 @@ impl<R> Shard<R> {
     pub(super) fn number_in(&mut self, epoch: Epoch) {
         self.incarnation = Incarnation::of_epoch(epoch);
         // A node that has accepted nothing yet, as after a failover, need not go through its topics.
-        if self.counters.accepted > 0 || self.stream_count > 0 {
+        if self.counters.accepted > 0 || self.topics.has_numbers() {
             self.topics.forget_numbers();
-            self.stream_count = 0;
         }
     }
 }

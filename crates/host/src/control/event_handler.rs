@@ -18,6 +18,7 @@ use bodkin_arrowhead::{
     snapshot::Snapshot,
     system::SystemKey,
 };
+use bodkin_store::Draft;
 
 use super::{Control, Result, check_id, found, now, page_answer, page_request, required, service_registry::system_parameters};
 use crate::{answer::Answer, request::Request};
@@ -53,7 +54,9 @@ impl Control {
         let put = SubscriptionPut::parse(form, now())?;
         let (subscriptions_max, whose) = (self.subscriptions_max, Whose::of(&self.store.snapshot(), &put.event_type, &put.subscriber));
         self.ask_bounds(whose.as_ref(), put.bounds).await?;
-        let made = self.change(SYSTEM, move |draft| draft.put_subscription(put, subscriptions_max).map(drop)).await;
+        let quota = self.owner_quota.clone();
+        let put = move |draft: &mut Draft<'_>| draft.put_subscription(put, subscriptions_max).and_then(|_| quota.check(draft));
+        let made = self.change(SYSTEM, put).await;
         self.settle_bounds(whose).await;
         made
     }

@@ -1,7 +1,7 @@
 //! The numbers of quotas of clients.
 
 use super::{Monitor, Number, push};
-use crate::quotas::{ConnectionQuota, QuotaLimits, Quotas};
+use crate::quotas::{ConnectionQuota, OwnerQuota, QuotaLimits, Quotas};
 
 const USED: (&str, &str, &str) = ("bodkin_quota_used", "gauge", "What all clients of a group of ports use of a quota.");
 const LIMIT: (&str, &str, &str) = ("bodkin_quota_limit", "gauge", "Limit of a quota; quotas named client_ hold for each client.");
@@ -9,8 +9,9 @@ const REJECTED: (&str, &str, &str) = ("bodkin_quota_rejected_total", "counter", 
 
 /// Returns the quotas that have rejected something in the last minute.
 pub(super) fn gauges(quotas: &Quotas) -> [Number; 1] {
+    let owners = quotas.owners.quotas().into_iter().filter(|(.., rejections)| rejections.is_recent()).count();
     let recent = quotas.groups().into_iter().flat_map(ConnectionQuota::rejections).filter(|(_, rejections)| rejections.is_recent());
-    [("bodkin_quotas_exceeded", "Quotas of clients that have rejected something in the last minute.", recent.count() as u64)]
+    [("bodkin_quotas_exceeded", "Quotas of clients that have rejected something in the last minute.", (recent.count() + owners) as u64)]
 }
 
 impl Monitor {
@@ -21,9 +22,11 @@ impl Monitor {
         let used = groups.iter().flat_map(|group| used(group)).chain(handshakes.iter().map(|(name, all)| handshake(name, all.count())));
         push_labeled(text, USED, used);
         let limits = groups.iter().flat_map(|group| limits(group)).chain(handshakes.iter().map(|(name, all)| handshake(name, all.max)));
-        push_labeled(text, LIMIT, limits);
+        let owners = self.quotas.owners.quotas();
+        push_labeled(text, LIMIT, limits.chain(owners.iter().map(|(quota, limit, _)| (OwnerQuota::GROUP, *quota, *limit))));
         let rejected =
             groups.iter().flat_map(|group| group.rejections().map(|(quota, rejections)| (group.name, quota, rejections.total())));
+        let rejected = rejected.chain(owners.iter().map(|(quota, _, rejections)| (OwnerQuota::GROUP, *quota, rejections.total())));
         push_labeled(text, REJECTED, rejected.chain(handshakes.iter().map(|(name, all)| (*name, "handshakes", all.evicted()))));
     }
 }

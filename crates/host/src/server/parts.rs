@@ -133,7 +133,7 @@ impl Parts {
         if let (Some(gatekeeper), Some(log)) = (&gatekeeper, &reader) {
             gatekeeper.heard.recall_from(log.clone());
         }
-        let quotas = Quotas::new(&FittedLimits::of_this_process(&config.limits, config.security.is_some()));
+        let quotas = Quotas::new(&FittedLimits::of_this_process(&config.limits, config.security.is_some()), &config.limits);
         let durable_topics = admitted.iter().filter(|(topic, _)| topic.is_durable).map(|(topic, _)| topic.event_type.as_ref().into());
         let counts = Arc::<EventCounts>::default();
         let push = PushContext {
@@ -203,6 +203,7 @@ impl Parts {
             pings: Pings::new(config.ping_timeout, self.destinations.clone()),
             log_book: config.log_book.clone(),
             subscriptions_max: config.limits.subscriptions_max,
+            owner_quota: self.quotas.owners.clone(),
             wishes: PushedWishes::new(self.topics.clone(), self.inbox.clone()),
             audit: self.audit.clone(),
             orchestrator: config.orchestrator,

@@ -421,7 +421,7 @@ mod tests {
         client.set_nonblocking(true).unwrap();
         let limits = ShardLimits { subscriptions_max: 1, topics_max: 1, queue_bytes_max: 1 };
         let subscription = Shard::new(Incarnation(1), limits).subscribe("T", (), Overflow::Loses).unwrap();
-        let quotas = Quotas::new(&FittedLimits::new(&Limits::default(), false, 1024));
+        let quotas = Quotas::new(&FittedLimits::new(&Limits::default(), false, 1024), &Limits::default());
         let other_end = Client::new(Peer::anonymous(), None, quotas.events.admit(ClientKey::Local).unwrap());
         let channel = Channel::plain(TcpStream::from_std(client));
         let mut connection = Connection::new(channel, other_end, RequestReader::new(0), 0, Instant::now());

@@ -116,7 +116,7 @@ impl Shard {
         }
         // Topics are numbered by each node.
         let topic = match event.origin {
-            Some(_) => self.broker.topic(&self.scratch.event_type)?,
+            Some(_) => self.broker.topic_of_event(&self.scratch.event_type)?,
             // A topic that is not there has no listener.
             None => match self.broker.topic_id(&self.scratch.event_type) {
                 Some(topic) => topic,

@@ -7,10 +7,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::living;
+use crate::support::arrowhead::{event, service, system};
 use crate::support::cloud::{Cloud, Launch, System};
 use crate::support::conditions::assert_shown;
 use crate::support::patience::eventually;
 use crate::support::sources::{connect_from, status_of};
+use crate::support::sse::EventStream;
 
 const GREEDY: &str = "127.0.0.2";
 const MODEST: &str = "127.0.0.3";
@@ -26,6 +28,12 @@ pub fn resident_kib(cloud: &Cloud) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", cloud.pid())).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Registers a system with metadata of this size, and returns the status.
+fn register_system(cloud: &Cloud, name: &str, port: usize, metadata_bytes: usize) -> u16 {
+    let form = json!({ "systemName": name, "address": "127.0.0.1", "port": port, "metadata": { "k": "v".repeat(metadata_bytes) } });
+    cloud.post("/serviceregistry/register-system", &form).status
 }
 
 fn rejected(cloud: &Cloud, group: &str, quota: &str) -> u64 {
@@ -110,4 +118,40 @@ fn one_address_leaves_connections_at_every_port() {
     assert!(!said.contains("connection not accepted"), "the limits fit into the open files: {said}");
     drop(filled);
     assert!(eventually(|| status_of(connect_from(GREEDY, cloud.address(System::ServiceRegistry)), &echo(System::ServiceRegistry)) == 200));
+}
+
+#[test]
+fn system_at_its_quota_leaves_storage_to_others() {
+    let cloud = Launch::new().flags(["--owner-rows-max", "5", "--owner-bytes-max", "20000"]).start();
+    let statuses = |name: &str, bytes: usize| (1..8).map(|port| register_system(&cloud, name, port, bytes)).collect::<Vec<_>>();
+    assert_eq!(statuses("many", 10), [201, 201, 201, 201, 201, 503, 503]);
+    assert_eq!(statuses("large", 8000), [201, 201, 503, 503, 503, 503, 503]);
+    assert_eq!(statuses("honest", 100)[..5], [201; 5], "another system has its own quota");
+    assert_eq!((rejected(&cloud, "registry", "owner_rows"), rejected(&cloud, "registry", "owner_bytes")), (4, 5));
+    assert_shown(cloud.address(System::Monitor), "BodkinQuotaExceeded");
+    // Services and subscriptions count too, and what is removed is free again.
+    let form = service("quota", system("many", 1));
+    assert_eq!(cloud.post("/serviceregistry/register", &form).status, 503);
+    let gone = "/serviceregistry/unregister-system?system_name=many&address=127.0.0.1&port=5";
+    assert_eq!(cloud.delete(gone).status, 200);
+    assert_eq!(cloud.post("/serviceregistry/register", &form).status, 201);
+    assert_eq!(register_system(&cloud, "many", 9, 1), 503);
+    // The operator is not limited.
+    let form = json!({ "systemName": "many", "address": "127.0.0.1", "port": 99 });
+    assert_eq!(cloud.post("/serviceregistry/mgmt/systems", &form).status, 201);
+}
+
+#[test]
+fn event_types_of_one_publisher_leave_room_for_others() {
+    let cloud = Launch::new().flags(["--event-types-max", "100"]).start();
+    for name in ["greedy", "honest"] {
+        assert_eq!(register_system(&cloud, name, 1, 1), 201);
+    }
+    let publish = |name: &str, event_type: &str| cloud.post("/eventhandler/publish", &event(event_type, system(name, 1), "x")).status;
+    let stream = EventStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=heard", &[]);
+    for number in 0..1000 {
+        assert_eq!(publish("greedy", &format!("greedy-{number}")), 200, "{number}");
+    }
+    assert_eq!((publish("honest", "new"), publish("honest", "heard")), (200, 200));
+    assert_eq!(stream.wait_for(1)[0].event_type, "heard", "a subscribed event type stays");
 }

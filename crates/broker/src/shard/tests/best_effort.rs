@@ -150,12 +150,13 @@ fn events_are_numbered_whether_anybody_listens_or_not() {
             .map(|id| (id.topic.0, id.sequence.0))
     };
     assert_eq!([numbers("A", 1), numbers("A", 1), numbers("A", 2), numbers("B", 1)], [Ok((0, 1)), Ok((0, 2)), Ok((0, 1)), Ok((1, 1))]);
-    assert_eq!([numbers("C", 1), numbers("D", 1)], [Ok((2, 1)), Err(ShardError::Topics(3))]);
+    assert_eq!([numbers("C", 1), numbers("D", 1)], [Ok((2, 1)), Ok((0, 3))], "D has the number of A, and continues");
     for publisher in 3..47 {
-        assert!(numbers("A", publisher).is_ok(), "{publisher}");
+        assert!(numbers("D", publisher).is_ok(), "{publisher}");
     }
-    assert_eq!(numbers("A", 47), Err(ShardError::Streams(48)));
-    assert_eq!(shard.topics().map(|topic| (topic.name, topic.published)).collect::<Vec<_>>(), [("A", 47), ("B", 1), ("C", 1)]);
+    assert!(numbers("D", 47).is_ok());
+    assert_eq!(numbers("D", 48), Err(ShardError::Streams(48)), "A's two are released");
+    assert_eq!(shard.topics().map(|topic| (topic.name, topic.published)).collect::<Vec<_>>(), [("B", 1), ("C", 1), ("D", 48)]);
 }
 
 #[test]
@@ -199,4 +200,71 @@ proptest! {
         prop_assert_eq!(published, last + told + untold);
         prop_assert!(shard.lost_events() >= told + untold && shard.lost_events() <= published);
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Publish { topic: usize, publisher: u64 },
+    Subscribe(usize),
+    Unsubscribe(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..8usize, 1..3u64).prop_map(|(topic, publisher)| Step::Publish { topic, publisher }),
+        1 => (0..8usize).prop_map(Step::Subscribe),
+        1 => (0..3usize).prop_map(Step::Unsubscribe),
+    ]
+}
+
+proptest! {
+    /// There are more names than topics. A topic is refused only if each one has a subscription, and no event has another one's name,
+    /// publisher and number.
+    #[test]
+    fn unused_topics_are_released_and_events_stay_distinct(steps in prop::collection::vec(step(), 1..200)) {
+        const NAMES: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
+        let mut shard = shard();
+        let (mut events, mut subscribed) = (std::collections::BTreeSet::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::Publish { topic, publisher } => {
+                    let mut heard = Vec::new();
+                    let mut offer = |receiver: &u8, _| {
+                        heard.push(*receiver);
+                        Wanted::Bytes(1)
+                    };
+                    let permit = shard.permit().unwrap();
+                    let published = shard.publish(Instant::default(), permit, NAMES[topic], PublisherId(publisher), &mut offer, &mut Vec::new());
+                    let in_use: std::collections::BTreeSet<usize> = subscribed.iter().map(|(topic, _)| *topic).collect();
+                    let is_refused = in_use.len() == LIMITS.topics_max && !in_use.contains(&topic);
+                    prop_assert_eq!(published.is_err(), is_refused);
+                    prop_assert!(heard.iter().all(|receiver| usize::from(*receiver) == topic), "a subscription hears its topic only");
+                    if let Ok(event) = published {
+                        prop_assert!(events.insert((topic, publisher, event.sequence)), "{event:?} was there before");
+                        prop_assert_eq!(shard.topic_name(event.topic).as_ref(), NAMES[topic]);
+                    }
+                }
+                Step::Subscribe(topic) => {
+                    if let Ok(key) = shard.subscribe(NAMES[topic], topic as u8, Overflow::Loses) {
+                        subscribed.push((topic, key));
+                    }
+                }
+                Step::Unsubscribe(at) if at < subscribed.len() => {
+                    let (_, subscription) = subscribed.swap_remove(at);
+                    shard.step(Instant::default(), Input::Unsubscribe { subscription }, &mut Vec::new());
+                }
+                Step::Unsubscribe(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn pinned_topic_is_not_released() {
+    let mut shard = shard();
+    let pinned = shard.topic("A").unwrap();
+    for name in ["B", "C", "D", "E", "F"] {
+        publish(&mut shard, name, 1, 1);
+    }
+    assert_eq!((shard.topic("A"), shard.topic_id("F").is_some(), shard.topic_id("B")), (Ok(pinned), true, None));
 }

@@ -33,7 +33,8 @@ impl Control {
             provider.address = self.located(provider.address.as_deref(), request, REGISTER)?;
         }
         let registration = Registration::parse(form, CoreSystemNames::Allowed, &self.naming, REGISTER)?;
-        self.write_entry(201, |draft| draft.register(registration)).await
+        let quota = self.owner_quota.clone();
+        self.write_entry(201, move |draft| draft.register(registration).and_then(|id| quota.check(draft).map(|()| id))).await
     }
 
     pub(in crate::control) async fn unregister(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
@@ -97,7 +98,7 @@ impl Control {
     }
 
     pub(in crate::control) fn group_entries(&self) -> Result<Answer> {
-        Ok(Answer::json(200, &GroupedServices::new(&self.store.snapshot())))
+        Ok(Answer::list(&GroupedServices::new(&self.store.snapshot())))
     }
 
     pub(in crate::control) async fn remove_entry(&self, id: i64) -> Result<Answer> {

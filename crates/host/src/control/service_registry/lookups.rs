@@ -104,5 +104,5 @@ impl Control {
 /// A list without pages.
 fn list<'e>(snapshot: &Snapshot, entries: impl Iterator<Item = &'e Arc<Entry>>) -> Answer {
     let data: Vec<_> = entries.map(|entry| snapshot.view(entry)).collect();
-    Answer::json(200, &Page { count: data.len(), data })
+    Answer::list(&Page { count: data.len(), data })
 }

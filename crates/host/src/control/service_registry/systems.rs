@@ -27,7 +27,9 @@ impl Control {
         let mut form = self.permitted_form::<SystemRequest>(SYSTEM, request, admitted)?.into_inner();
         form.address = self.located(form.address.as_deref(), request, REGISTER_SYSTEM)?;
         let system = SystemRegistration::parse(form, CoreSystemNames::Refused, &self.naming, REGISTER_SYSTEM)?;
-        self.write_system(201, move |draft| draft.register_system(&system)).await
+        let quota = self.owner_quota.clone();
+        let register = move |draft: &mut Draft<'_>| draft.register_system(&system).and_then(|id| quota.check(draft).map(|()| id));
+        self.write_system(201, register).await
     }
 
     pub(in crate::control) async fn unregister_system(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {

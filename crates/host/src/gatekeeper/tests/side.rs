@@ -31,6 +31,8 @@ use crate::{
     destination::Destinations,
     gatekeeper::{Gatekeeper, Links, answer_calls},
     gateway::Gateway,
+    limits::Limits,
+    quotas::OwnerQuota,
     relay::{Relay, RelayPlace, memory::MemoryRelay},
     request::{Method, Request, split_target},
     shard::Shard,
@@ -154,6 +156,7 @@ impl Side {
             pings: Pings::new(Duration::from_secs(1), Destinations::new(&[])),
             log_book: Arc::default(),
             subscriptions_max: 10,
+            owner_quota: Arc::new(OwnerQuota::new(&Limits::default())),
             inbox: Shard::inbox().unwrap().1,
             wishes: PushedWishes::new(
                 Arc::new(RealTimeTopics::new(Platform::default(), Default::default()).unwrap()),

@@ -86,7 +86,7 @@ impl Scene {
             stalls: Arc::new(Stalls::new(topics.assumed())),
             realtime: config.realtime.clone(),
             limits: config.limits,
-            quotas: Quotas::new(&FittedLimits::new(&config.limits, false, 1024)),
+            quotas: Quotas::new(&FittedLimits::new(&config.limits, false, 1024), &config.limits),
             durable: Default::default(),
             gate: Arc::new(Gate::new(OwnNames::new([]), Vec::new(), 0, false)),
             control: mpsc::channel(1).0,
