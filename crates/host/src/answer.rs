@@ -10,7 +10,13 @@ use bodkin_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{gate, http::HttpError, live::Parts, problem, quotas::QuotaExceeded};
+use crate::{
+    gate,
+    http::{HttpError, Persistence},
+    live::Parts,
+    problem,
+    quotas::QuotaExceeded,
+};
 
 /// `Content-Type` of what operations answer.
 pub const JSON: &str = "application/json;charset=UTF-8";
@@ -131,6 +137,11 @@ impl Answer {
     /// A JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         Self::new(status, JSON, serde_json::to_vec(body).expect("answers have text keys and finite numbers"))
+    }
+
+    /// 400 of a request whose client has ended the connection before the request was whole.
+    pub fn incomplete() -> Self {
+        Self::text(400, "The connection ended before the request was whole.")
     }
 
     /// 503 of a quota that is used up. Nothing was done, so the client can retry.
@@ -288,8 +299,8 @@ impl DateText {
 /// How an answer goes to the one who asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipient<'r> {
-    /// Whether the connection stays open behind the answer.
-    pub keep_alive: bool,
+    /// What happens to the connection after the answer.
+    pub keep_alive: Persistence,
     /// Whether the request was `HEAD`, which gets the headers only.
     pub is_head: bool,
     /// The origin whose pages may read the answer.
@@ -300,7 +311,7 @@ pub struct Recipient<'r> {
 
 impl Recipient<'_> {
     /// Whoever is told why the connection is closed.
-    pub const CLOSED: Self = Self { keep_alive: false, is_head: false, reader: None, is_secure: false };
+    pub const CLOSED: Self = Self { keep_alive: Persistence::Close, is_head: false, reader: None, is_secure: false };
 }
 
 /// Appends an answer's bytes.
@@ -339,10 +350,11 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
         gate::push_reader(out, reader, method);
     }
     out.extend_from_slice(match (recipient.keep_alive, answer.status) {
-        (true, _) => b"\r\n",
+        (Persistence::Keep, _) => b"\r\n",
+        (Persistence::KeepConfirmed, _) => b"Connection: keep-alive\r\n\r\n",
         // Which protocol is spoken here is said to the next hop only (RFC 9110, section 7.8).
-        (false, 426) => b"Connection: close, upgrade\r\n\r\n",
-        (false, _) => b"Connection: close\r\n\r\n",
+        (Persistence::Close, 426) => b"Connection: close, upgrade\r\n\r\n",
+        (Persistence::Close, _) => b"Connection: close\r\n\r\n",
     });
     if !recipient.is_head {
         out.extend_from_slice(&answer.body);
@@ -380,7 +392,7 @@ mod tests {
     #[test]
     fn an_answer_is_written_with_its_length_and_the_common_headers() {
         let mut out = Vec::new();
-        let recipient = Recipient { keep_alive: true, ..Recipient::CLOSED };
+        let recipient = Recipient { keep_alive: Persistence::Keep, ..Recipient::CLOSED };
         push_answer(&mut out, &Answer::text(200, "Got it!"), "D", recipient);
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK\r\nX-Content-Type-Options: nosniff\r\n"), "{text}");

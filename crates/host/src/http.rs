@@ -51,6 +51,30 @@ impl HttpError {
     }
 }
 
+/// What happens to the connection after the answer (RFC 9112, section 9.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Persistence {
+    /// It is closed.
+    #[default]
+    Close,
+    /// It stays open, as HTTP/1.1 has it.
+    Keep,
+    /// It stays open because a client of HTTP/1.0 has requested that; the answer confirms it.
+    KeepConfirmed,
+}
+
+impl Persistence {
+    /// True if the connection stays open.
+    pub fn keeps(self) -> bool {
+        self != Self::Close
+    }
+
+    /// The same if the condition holds, else the connection is closed.
+    pub fn only_if(self, condition: bool) -> Self {
+        if condition { self } else { Self::Close }
+    }
+}
+
 /// One whole request, borrowed from the reader's buffer.
 #[derive(Debug, Default)]
 pub struct RawRequest<'b> {
@@ -86,8 +110,8 @@ pub struct RawRequest<'b> {
     pub webhook_origin: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
-    /// Whether the connection stays open behind the answer.
-    pub keep_alive: bool,
+    /// What happens to the connection after the answer.
+    pub keep_alive: Persistence,
     /// The body, without its transfer coding.
     pub body: &'b [u8],
 }
@@ -128,7 +152,7 @@ struct Head {
     webhook_origin: Option<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
-    keep_alive: bool,
+    keep_alive: Persistence,
     expects_continue: bool,
 }
 
@@ -390,13 +414,12 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
         (from, from + part.len())
     };
     let version = request.version.expect("a whole head has a version");
-    let target = origin_form(request.path.expect("a whole head has a target"));
-    let target = target.ok_or(HttpError::Malformed("The request's target has no path."))?;
+    let (authority, target) = split_authority(request.path.expect("a whole head has a target"))?;
     let mut head = Head {
         length,
         method: place(request.method.expect("a whole head has a method").as_bytes()),
         target: place(target.as_bytes()),
-        keep_alive: version == 1,
+        keep_alive: if version == 1 { Persistence::Keep } else { Persistence::Close },
         ..Head::default()
     };
     let mut lengths = Lengths::default();
@@ -407,6 +430,8 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpError> {
     if version == 1 && head.host.is_none() {
         return Err(HttpError::Malformed("Host is missing."));
     }
+    // The target's host counts, and not the header's (RFC 9112, section 3.2.2).
+    head.host = authority.map(|authority| place(authority.as_bytes())).or(head.host);
     Ok(Some(head))
 }
 
@@ -418,12 +443,15 @@ fn has_bare_line_feed(lines: &[u8]) -> bool {
     line_feeds != line_ends
 }
 
-/// The path and query of a target, also of the absolute form that proxies are sent.
-fn origin_form(target: &str) -> Option<&str> {
-    match target.split_once("://") {
-        Some((scheme, rest)) if !scheme.contains('/') => rest.find(['/', '?']).map(|at| &rest[at..]).filter(|path| path.starts_with('/')),
-        _ => Some(target),
+/// Splits a target into the authority of its absolute form, which clients send to proxies, and its path and query.
+fn split_authority(target: &str) -> Result<(Option<&str>, &str), HttpError> {
+    let Some((_, rest)) = target.split_once("://").filter(|(scheme, _)| !scheme.contains('/')) else { return Ok((None, target)) };
+    let path = rest.find(['/', '?']).filter(|at| rest[*at..].starts_with('/'));
+    let (authority, path) = rest.split_at(path.ok_or(HttpError::Malformed("The request's target has no path."))?);
+    if authority.is_empty() || authority.contains('@') {
+        return Err(HttpError::Malformed("The request's target has no host, or names a user before its host."));
     }
+    Ok((Some(authority), path))
 }
 
 fn read_header(
@@ -446,9 +474,9 @@ fn read_header(
         10 if is("Connection") => {
             let words = || value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
             if words().any(|word| word.eq_ignore_ascii_case(b"close")) {
-                head.keep_alive = false;
+                head.keep_alive = Persistence::Close;
             } else if words().any(|word| word.eq_ignore_ascii_case(b"keep-alive")) {
-                head.keep_alive = true;
+                head.keep_alive = if version == 1 { Persistence::Keep } else { Persistence::KeepConfirmed };
             }
         }
         12 if is("Content-Type") => head.content_type = place(value),

@@ -27,7 +27,7 @@ use crate::{
     control::Control,
     gate::{Admission, Gate, Reader},
     handshakes::HandshakeSlot,
-    http::{RawRequest, RequestReader},
+    http::{Persistence, RawRequest, RequestReader},
     limits::Limits,
     monitor::Monitor,
     problem,
@@ -207,7 +207,7 @@ async fn exchange(
         if problem::is_told_at(&request.path) {
             answer = problem::told(answer);
         }
-        let keep_alive = keep_alive && !answer.close && !serving.is_over();
+        let keep_alive = keep_alive.only_if(!answer.close && !serving.is_over());
         let started = Instant::now();
         let mut out = Vec::with_capacity(512 + answer.body.len());
         let is_head = request.method == Method::Head;
@@ -215,7 +215,7 @@ async fn exchange(
         answer::push_answer(&mut out, &answer, date.at(SystemTime::now()), recipient);
         send(&mut channel, &out, limits).await?;
         service.record(Stage::Send, started.elapsed());
-        if !keep_alive {
+        if !keep_alive.keeps() {
             return Ok(Some(channel));
         }
         // An idle connection costs next to nothing.
@@ -234,7 +234,7 @@ async fn say_last(channel: &mut AsyncChannel, answer: &Answer, reader: Option<&s
 /// A whole request, and what the gate says of it.
 struct Arrived {
     request: Request,
-    keep_alive: bool,
+    keep_alive: Persistence,
     /// Whose page may read the answer.
     page: Reader,
     /// The answer, where the gate has one.
@@ -312,6 +312,7 @@ async fn receive(
             Err(error) => return Ok(Received::Broken(Answer::of_http_error(error))),
         };
         match channel.read(space) {
+            Ok(0) if reader.is_amid_request() => return Ok(Received::Broken(Answer::incomplete())),
             Ok(0) => return Ok(Received::Closed),
             Ok(bytes) => {
                 first_byte.get_or_insert_with(Instant::now);
@@ -332,7 +333,7 @@ fn refused_by_head(reader: &RequestReader, context: &PortContext, ends: (IpAddr,
     let Admission { reader: page, answer, is_standby } = context.service.admission(&context.gate, &raw);
     let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
     let is_refused = answer.is_some() || !context.service.admits(&request);
-    is_refused.then(|| Received::Request(Box::new(Arrived { request, keep_alive: false, page, answer, is_standby })))
+    is_refused.then(|| Received::Request(Box::new(Arrived { request, keep_alive: Persistence::Close, page, answer, is_standby })))
 }
 
 /// Waits until there is something to read. False: the cloud stops, and nothing has come.

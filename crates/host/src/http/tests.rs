@@ -24,7 +24,7 @@ fn read(bytes: &[u8], piece: usize) -> (Taken, Option<HttpError>) {
         reader.extend(part);
         loop {
             match reader.next() {
-                Ok(Some(r)) => taken.push((r.method.to_owned(), r.target.to_owned(), r.keep_alive, r.body.to_vec())),
+                Ok(Some(r)) => taken.push((r.method.to_owned(), r.target.to_owned(), r.keep_alive.keeps(), r.body.to_vec())),
                 Ok(None) => break,
                 Err(error) => return (taken, Some(error)),
             }

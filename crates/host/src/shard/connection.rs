@@ -14,7 +14,7 @@ use super::{outbox::Outbox, replay::Replay, wish::Asking};
 use crate::{
     channel::Channel,
     gate::Reader,
-    http::{FIRST_BUFFER_BYTES, RequestReader},
+    http::{FIRST_BUFFER_BYTES, Persistence, RequestReader},
     limits::Limits,
     quotas::ConnectionPermit,
     security::Peer,
@@ -36,8 +36,8 @@ pub enum Phase {
     Requests,
     /// Waiting for the control plane's answer; further requests wait behind it.
     Waiting {
-        /// Whether the connection stays open behind the answer.
-        keep_alive: bool,
+        /// What happens to the connection after the answer.
+        keep_alive: Persistence,
         /// Whether the answer is written without its body.
         is_head: bool,
     },
@@ -307,7 +307,7 @@ impl Connection {
     }
 
     /// Waits until its event is dispatched, whose publisher's next one may be due soon.
-    pub fn await_dispatch(&mut self, keep_alive: bool) {
+    pub fn await_dispatch(&mut self, keep_alive: Persistence) {
         self.phase = Phase::Waiting { keep_alive, is_head: false };
         self.is_urgent = true;
     }

@@ -9,6 +9,7 @@ use bodkin_store::event_log::{Origin, Position, Record, RecordName, batch};
 use super::{Shard, connection::Phase, from_fleet::FleetMessage, logged::Logged, zmtp::LinkKey};
 use crate::{
     answer::{Answer, Refusal},
+    http::Persistence,
     inbox::ConnectionKey,
     pair::{Ticket, primary::Primary},
     seldom::Seldom,
@@ -159,7 +160,7 @@ impl Shard {
     }
 
     /// Answers a publisher when everything up to its event is on the disk.
-    pub(super) fn answer_when_synced(&mut self, slot: usize, keep_alive: bool, position: Position) {
+    pub(super) fn answer_when_synced(&mut self, slot: usize, keep_alive: Persistence, position: Position) {
         let connection = &mut self.connections[slot];
         connection.phase = Phase::Waiting { keep_alive, is_head: false };
         self.unsynced.publishers.push_back((position, Waiting::Connection(ConnectionKey { slot, serial: connection.serial })));

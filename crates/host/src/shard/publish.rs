@@ -368,6 +368,7 @@ mod tests {
     use bodkin_arrowhead::common_name::CloudCommonName;
 
     use super::*;
+    use crate::http::Persistence;
 
     fn status(caller: &Caller, body: &str) -> u16 {
         let raw = RawRequest {
@@ -375,7 +376,7 @@ mod tests {
             target: "/eventhandler/publish",
             host: "h:8455",
             content_type: "application/json",
-            keep_alive: true,
+            keep_alive: Persistence::Keep,
             body: body.as_bytes(),
             ..RawRequest::default()
         };

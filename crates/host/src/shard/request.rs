@@ -7,7 +7,7 @@ use crate::{
     answer::Answer,
     audit,
     control::Control,
-    http::{RawRequest, RequestReader},
+    http::{Persistence, RawRequest, RequestReader},
     inbox::ConnectionKey,
     listening::CLOUD_EVENTS,
     problem,
@@ -52,7 +52,7 @@ impl Shard {
     pub(super) fn refuse_by_head(&mut self, slot: usize, reader: &RequestReader) -> bool {
         // A head that cannot be read is an error of the whole request.
         let Ok(Some(raw)) = reader.head() else { return false };
-        let raw = RawRequest { keep_alive: false, ..raw };
+        let raw = RawRequest { keep_alive: Persistence::Close, ..raw };
         let request = Request::from_raw(&raw, self.connections[slot].client.peer.caller.clone());
         let is_refused = self.context.gate.admit(&raw).answer.is_some() || !Control::admits(SYSTEM, &request);
         if is_refused {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    http::{HttpError, RequestReader},
+    http::{HttpError, Persistence, RequestReader},
     problem,
     stage::Stage,
 };
@@ -62,7 +62,11 @@ impl Shard {
 
     /// Lets a connection go whose client has said everything: at once, or when its answers are written.
     pub(super) fn finish_ended(&mut self, slot: usize) {
-        let Some(connection) = self.connections.get_mut(slot).filter(|connection| connection.has_ended()) else { return };
+        let Some(connection) = self.connections.get(slot).filter(|connection| connection.has_ended()) else { return };
+        if connection.phase == Phase::Requests && connection.reader.is_amid_request() {
+            self.write(slot, &Answer::incomplete(), Persistence::Close, false);
+        }
+        let Some(connection) = self.connections.get_mut(slot) else { return };
         match connection.phase {
             Phase::Requests | Phase::Closing if !connection.is_written() => connection.phase = Phase::Closing,
             Phase::Requests | Phase::Replay | Phase::Stream { .. } | Phase::Closing => self.close(slot),
@@ -116,6 +120,6 @@ impl Shard {
         }
         self.connections[slot].page = self.context.gate.reader_of(reader);
         self.connections[slot].is_own = reader.target().is_some_and(problem::is_told_at);
-        self.write(slot, &Answer::of_http_error(error), false, false);
+        self.write(slot, &Answer::of_http_error(error), Persistence::Close, false);
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Receiver, Shard,
     connection::{Connection, Phase},
 };
-use crate::{answer::Answer, problem, security};
+use crate::{answer::Answer, http::Persistence, problem, security};
 
 impl Shard {
     /// Ends what is past its deadline, streams whose listening system is not registered any more, and what may not go on in secure
@@ -41,7 +41,7 @@ impl Shard {
                 let connection = &mut self.connections[slot];
                 connection.page = self.context.gate.reader_of(&connection.reader);
                 connection.is_own = connection.reader.target().is_some_and(problem::is_told_at);
-                self.write(slot, &Answer::text(408, "The request did not arrive in time."), false, false);
+                self.write(slot, &Answer::text(408, "The request did not arrive in time."), Persistence::Close, false);
             } else {
                 self.close(slot);
             }

@@ -7,6 +7,7 @@ use bodkin_broker::timing::Wish;
 use super::{Shard, connection::Phase};
 use crate::{
     answer::Refusal,
+    http::Persistence,
     inbox::ConnectionKey,
     listening::{Listening, Since},
     topics::{
@@ -26,7 +27,7 @@ pub struct Asking {
 
 impl Shard {
     /// Has a stream wait for the admission test.
-    pub(super) fn ask_for_stream(&mut self, slot: usize, listening: Listening, since: Option<Since>, wish: Wish, keep_alive: bool) {
+    pub(super) fn ask_for_stream(&mut self, slot: usize, listening: Listening, since: Option<Since>, wish: Wish, keep_alive: Persistence) {
         let connection = &mut self.connections[slot];
         let (asker, event_type) = (self.context.asking.asker(), Box::<str>::from(listening.event_type.as_str()));
         let key = ConnectionKey { slot, serial: connection.serial };

@@ -7,21 +7,22 @@ use bodkin_broker::{Input, SubscriptionKey};
 use super::{Connection, Shard, connection::Phase, zmtp::Turn};
 use crate::{
     answer::{self, Answer, Recipient},
+    http::Persistence,
     problem,
     stage::Stage,
 };
 
 impl Shard {
     /// Puts an answer behind what a connection is to be sent.
-    pub(super) fn write(&mut self, slot: usize, answer: &Answer, keep_alive: bool, is_head: bool) {
+    pub(super) fn write(&mut self, slot: usize, answer: &Answer, keep_alive: Persistence, is_head: bool) {
         let connection = &mut self.connections[slot];
         let problem = (connection.is_own && answer.status >= 400).then(|| problem::told(answer.clone()));
         let answer = problem.as_ref().unwrap_or(answer);
-        let keep_alive = keep_alive && !answer.close && self.drain.is_none();
+        let keep_alive = keep_alive.only_if(!answer.close && self.drain.is_none());
         let page = connection.page.take();
         let recipient = Recipient { keep_alive, is_head, reader: page.as_deref(), is_secure: connection.is_secure() };
         answer::push_answer(connection.out(), answer, self.clock.date(), recipient);
-        if !keep_alive {
+        if !keep_alive.keeps() {
             connection.phase = Phase::Closing;
         }
         self.dirty.push(slot);

@@ -264,3 +264,56 @@ fn a_client_that_asks_for_it_is_closed_after_its_answer() {
         assert!(connection.is_closed_by_server(), "{} stays open", system.name());
     }
 }
+
+#[test]
+fn http10_keep_alive_is_confirmed_and_kept() {
+    let cloud = Cloud::shared();
+    for of in ALL {
+        let mut connection = cloud.connect(of);
+        for (header, confirmed) in
+            [("Connection: keep-alive\r\n", "keep-alive"), ("Connection: Keep-Alive\r\n", "keep-alive"), ("", "close")]
+        {
+            let request = format!("GET {} HTTP/1.0\r\nHost: localhost\r\n{header}\r\n", living(of));
+            connection.send(request.as_bytes()).expect("the connection is open");
+            let answer = connection.read_answer().expect("an answer").expect_status(200);
+            assert_eq!(answer.header("Connection"), Some(confirmed), "{}", of.name());
+        }
+        assert!(connection.is_closed_by_server(), "{}", of.name());
+    }
+}
+
+#[test]
+fn host_of_an_absolute_target_counts_and_not_the_header() {
+    let cloud = Cloud::shared();
+    for of in ALL {
+        let status = |authority: &str, host: &str| {
+            let request = format!("GET http://{authority}{} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n", living(of));
+            exchange(cloud.address(of), request.as_bytes()).expect("an answer").0.status
+        };
+        let own = cloud.address(of).to_string();
+        assert_eq!((status(&own, "proxy.example"), status("evil.example", "localhost")), (200, 421), "{}", of.name());
+        assert_eq!((status("user@localhost", "localhost"), status("", "localhost")), (400, 400), "{}", of.name());
+    }
+}
+
+#[test]
+fn client_that_ends_in_a_request_gets_a_status() {
+    let cloud = Cloud::shared();
+    for of in ALL {
+        let head =
+            format!("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n", posting(of));
+        for part in [&head[..head.len() / 2], &head, &format!("{head}{{\"a\"")] {
+            let mut connection = cloud.connect(of);
+            connection.send(part.as_bytes()).expect("sent");
+            connection.finish_sending().expect("half closed");
+            assert_eq!(connection.read_answer().expect("an answer").status, 400, "{} {part}", of.name());
+            assert!(connection.is_closed_by_server(), "{}", of.name());
+        }
+        // A whole request is answered as ever, and an end without a request has no answer.
+        let mut connection = cloud.connect(of);
+        connection.send(format!("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", living(of)).as_bytes()).expect("sent");
+        connection.finish_sending().expect("half closed");
+        assert_eq!(connection.read_answer().expect("an answer").status, 200, "{}", of.name());
+        assert!(connection.is_closed_by_server(), "{}", of.name());
+    }
+}
