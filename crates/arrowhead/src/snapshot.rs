@@ -33,12 +33,16 @@ pub struct Snapshot {
     entries: Table<EntryId, Entry>,
     entry_by_definition: OrdMap<(DefinitionId, SystemId, Arc<str>), EntryId>,
     entry_by_provider: OrdSet<(SystemId, EntryId)>,
+    entry_by_interface: OrdSet<(InterfaceId, EntryId)>,
     rules: Table<RuleId, Rule>,
     rule_by_consumer: OrdMap<(SystemId, SystemId, DefinitionId), RuleId>,
     rule_by_provider: OrdSet<(SystemId, RuleId)>,
+    rule_by_definition: OrdSet<(DefinitionId, RuleId)>,
+    rule_by_interface: OrdSet<(InterfaceId, RuleId)>,
     event_types: OrdMap<EventTypeId, Arc<EventTypeRow>>,
     subscriptions: OrdMap<SubscriptionId, Arc<Subscription>>,
     subscription_by_subscriber: OrdMap<(SystemId, EventTypeId), SubscriptionId>,
+    subscription_by_source: OrdSet<(SystemId, SubscriptionId)>,
     owners: Owners,
     clouds: Clouds,
     stores: Stores,
@@ -171,6 +175,9 @@ impl Snapshot {
         self.count_entry(&entry, true);
         self.entry_by_definition.insert((entry.definition, entry.provider, entry.service_uri.clone()), entry.id);
         self.entry_by_provider.insert((entry.provider, entry.id));
+        for interface in &entry.interfaces {
+            self.entry_by_interface.insert((*interface, entry.id));
+        }
     }
 
     /// Takes an entry out of the indexes.
@@ -178,22 +185,39 @@ impl Snapshot {
         self.count_entry(entry, false);
         self.entry_by_definition.remove(&(entry.definition, entry.provider, entry.service_uri.clone()));
         self.entry_by_provider.remove(&(entry.provider, entry.id));
+        for interface in &entry.interfaces {
+            self.entry_by_interface.remove(&(*interface, entry.id));
+        }
     }
 
     fn put_rule(&mut self, rule: Arc<Rule>) {
         self.rule_by_consumer.insert((rule.consumer, rule.provider, rule.definition), rule.id);
         self.rule_by_provider.insert((rule.provider, rule.id));
+        self.rule_by_definition.insert((rule.definition, rule.id));
+        for interface in &rule.interfaces {
+            self.rule_by_interface.insert((*interface, rule.id));
+        }
         self.rules.insert(rule.id, rule);
     }
 
     fn put_subscription(&mut self, subscription: Arc<Subscription>) {
-        let key = |subscription: &Subscription| (subscription.subscriber, subscription.event_type);
         if let Some(former) = self.subscriptions.insert(subscription.id, subscription.clone()) {
-            self.count_subscription(&former, false);
-            self.subscription_by_subscriber.remove(&key(&former));
+            self.forget_subscription(&former);
         }
         self.count_subscription(&subscription, true);
-        self.subscription_by_subscriber.insert(key(&subscription), subscription.id);
+        self.subscription_by_subscriber.insert((subscription.subscriber, subscription.event_type), subscription.id);
+        for source in subscription.sources.iter().flatten() {
+            self.subscription_by_source.insert((*source, subscription.id));
+        }
+    }
+
+    /// Takes a subscription out of the indexes.
+    fn forget_subscription(&mut self, subscription: &Subscription) {
+        self.count_subscription(subscription, false);
+        self.subscription_by_subscriber.remove(&(subscription.subscriber, subscription.event_type));
+        for source in subscription.sources.iter().flatten() {
+            self.subscription_by_source.remove(&(*source, subscription.id));
+        }
     }
 
     fn remove_entry(&mut self, id: EntryId) {
@@ -206,13 +230,16 @@ impl Snapshot {
         if let Some(rule) = self.rules.remove(id) {
             self.rule_by_consumer.remove(&(rule.consumer, rule.provider, rule.definition));
             self.rule_by_provider.remove(&(rule.provider, id));
+            self.rule_by_definition.remove(&(rule.definition, id));
+            for interface in &rule.interfaces {
+                self.rule_by_interface.remove(&(*interface, id));
+            }
         }
     }
 
     fn remove_subscription(&mut self, id: SubscriptionId) {
         if let Some(subscription) = self.subscriptions.remove(&id) {
-            self.count_subscription(&subscription, false);
-            self.subscription_by_subscriber.remove(&(subscription.subscriber, subscription.event_type));
+            self.forget_subscription(&subscription);
         }
     }
 
@@ -238,8 +265,8 @@ impl Snapshot {
     }
 
     fn remove_source(&mut self, id: SystemId) {
-        let naming: Vec<Arc<Subscription>> =
-            self.subscriptions.values().filter(|s| s.sources.as_ref().is_some_and(|sources| sources.contains(&id))).cloned().collect();
+        let naming = self.subscription_by_source.range((id, SubscriptionId(i64::MIN))..=(id, SubscriptionId(i64::MAX)));
+        let naming: Vec<Arc<Subscription>> = naming.map(|(_, subscription)| self.subscriptions[subscription].clone()).collect();
         for mut subscription in naming {
             if let Some(sources) = &mut Arc::make_mut(&mut subscription).sources {
                 sources.remove(&id);
@@ -253,7 +280,8 @@ impl Snapshot {
         self.definition_by_name.remove(&definition.service_definition);
         let entries: Vec<EntryId> = self.entries_of(id).map(|entry| entry.id).collect();
         entries.into_iter().for_each(|entry| self.remove_entry(entry));
-        let rules: Vec<RuleId> = self.rules.rows().filter(|rule| rule.definition == id).map(|rule| rule.id).collect();
+        let rules = self.rule_by_definition.range((id, RuleId(i64::MIN))..=(id, RuleId(i64::MAX)));
+        let rules: Vec<RuleId> = rules.map(|(_, rule)| *rule).collect();
         rules.into_iter().for_each(|rule| self.remove_rule(rule));
         self.clouds.remove_rules(|rule| rule.definition == id);
         self.stores.remove_groups(|group| group.definition == id);
@@ -262,15 +290,18 @@ impl Snapshot {
     fn remove_interface(&mut self, id: InterfaceId) {
         let Some(interface) = self.interfaces.remove(id) else { return };
         self.interface_by_name.remove(&interface.interface_name);
-        let entries: Vec<Arc<Entry>> = self.entries.rows().filter(|entry| entry.interfaces.contains(&id)).cloned().collect();
-        for mut entry in entries {
+        let entries = self.entry_by_interface.range((id, EntryId(i64::MIN))..=(id, EntryId(i64::MAX)));
+        for entry in entries.map(|(_, entry)| *entry).collect::<Vec<_>>() {
+            let mut entry = self.entries.get(entry).expect("an indexed entry is there").clone();
             Arc::make_mut(&mut entry).interfaces.retain(|interface| *interface != id);
-            self.entries.insert(entry.id, entry);
+            self.put_entry(entry);
         }
-        let rules: Vec<Arc<Rule>> = self.rules.rows().filter(|rule| rule.interfaces.contains(&id)).cloned().collect();
-        for mut rule in rules {
+        let rules = self.rule_by_interface.range((id, RuleId(i64::MIN))..=(id, RuleId(i64::MAX)));
+        for rule in rules.map(|(_, rule)| *rule).collect::<Vec<_>>() {
+            let mut rule = self.rules.get(rule).expect("an indexed rule is there").clone();
+            self.remove_rule(rule.id);
             Arc::make_mut(&mut rule).interfaces.retain(|interface| *interface != id);
-            self.rules.insert(rule.id, rule);
+            self.put_rule(rule);
         }
         self.clouds.remove_interface(id);
         self.stores.remove_groups(|group| group.interface == id);
@@ -433,6 +464,17 @@ impl Snapshot {
     /// An event type by id.
     pub fn event_type(&self, id: EventTypeId) -> Option<&Arc<EventTypeRow>> {
         self.event_types.get(&id)
+    }
+
+    /// The subscription of a subscriber to an event type.
+    pub fn subscription_of(&self, subscriber: SystemId, event_type: EventTypeId) -> Option<&Arc<Subscription>> {
+        self.subscriptions.get(self.subscription_by_subscriber.get(&(subscriber, event_type))?)
+    }
+
+    /// The subscriptions of a subscriber, in the order of their event types' ids.
+    pub fn subscriptions_of(&self, subscriber: SystemId) -> impl Iterator<Item = &Arc<Subscription>> {
+        let own = (subscriber, EventTypeId(i64::MIN))..=(subscriber, EventTypeId(i64::MAX));
+        self.subscription_by_subscriber.range(own).map(|(_, id)| &self.subscriptions[id])
     }
 
     /// All subscriptions.

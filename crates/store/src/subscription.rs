@@ -48,8 +48,8 @@ impl Draft<'_> {
             |row| Ok((SubscriptionId(row.get(0)?), timestamps(row, 1)?)),
         )?;
         let (id, timestamps) = row.expect("an upsert gives its row");
-        let count = self.id("SELECT count(*) FROM subscription", ())?.unwrap_or_default();
-        if usize::try_from(count).is_ok_and(|count| count > subscriptions_max) {
+        let subscriptions = self.snapshot().subscriptions();
+        if subscriptions.len() >= subscriptions_max && !subscriptions.contains_key(&id) {
             let told = format!("There are {subscriptions_max} subscriptions, which is the limit.");
             return Err(OperationError::Refused(ArrowheadError::unavailable(told)));
         }

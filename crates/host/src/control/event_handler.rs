@@ -80,10 +80,8 @@ impl Control {
                 return Ok(());
             }
             let snapshot = store.snapshot();
-            let is_it = |row: &&Arc<Subscription>| {
-                row.subscriber == subscriber && snapshot.event_type(row.event_type).is_some_and(|of| of.event_type_name == event_type)
-            };
-            let bounds = snapshot.subscriptions().values().find(is_it).map(|row| row.bounds).unwrap_or_default();
+            let is_it = |row: &&Arc<Subscription>| snapshot.event_type(row.event_type).is_some_and(|of| of.event_type_name == event_type);
+            let bounds = snapshot.subscriptions_of(subscriber).find(is_it).map(|row| row.bounds).unwrap_or_default();
             wishes.ask(&event_type, subscriber, bounds)
         });
         match asked.await {

@@ -75,7 +75,6 @@ impl Shard {
 
     /// Has the topics of pushed subscriptions be as strict as they ask: what one asked was admitted when it was made, and is asked anew at each start.
     pub(super) fn ask_for_pushed(&self, snapshot: &Snapshot, former: Option<&Subscription>, new: Option<&Subscription>) {
-        let place = |row: &Subscription| (row.event_type, row.subscriber);
         let event_type = |row: &Subscription| snapshot.event_type(row.event_type).map(|of| of.event_type_name.as_str());
         let asking = |row: &&Subscription| !row.bounds.is_none();
         if let Some(row) = new.filter(asking)
@@ -85,7 +84,7 @@ impl Shard {
         }
         // A subscriber asks once of an event type, and may have subscribed anew.
         let asks_still =
-            |former: &Subscription| snapshot.subscriptions().values().any(|row| place(row) == place(former) && asking(&&**row));
+            |former: &Subscription| snapshot.subscription_of(former.subscriber, former.event_type).is_some_and(|row| !row.bounds.is_none());
         if let Some(row) = former.filter(asking)
             && !asks_still(row)
             && let Some(event_type) = event_type(row)
