@@ -54,6 +54,12 @@ const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protectio
 /// On every one besides that has no entity tag.
 const NOT_KEPT: &str = "Cache-Control: no-cache, no-store, max-age=0, must-revalidate\r\nPragma: no-cache\r\nExpires: 0\r\n";
 
+/// Headers of event streams.
+///
+/// Without `X-Accel-Buffering`, nginx keeps a stream's bytes until its buffer is full. Without `no-transform`, a proxy may
+/// compress the stream, and compressors buffer too.
+const STREAMED: &str = "Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\n";
+
 /// Headers of pages and their files, which isolate them from other origins.
 ///
 /// Links send no address. No other origin has a handle of the window, and none loads a file.
@@ -366,7 +372,7 @@ const RETRY_MS: u32 = 1000;
 
 /// Appends the head of an endless event stream.
 pub fn push_stream_head(out: &mut Vec<u8>, date: &str, recipient: Recipient<'_>) {
-    let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}{NOT_KEPT}Date: {date}\r\nContent-Type: {EVENT_STREAM}\r\n");
+    let head = format_args!("HTTP/1.1 200 OK\r\n{COMMON_HEADERS}{STREAMED}Date: {date}\r\nContent-Type: {EVENT_STREAM}\r\n");
     out.write_fmt(head).expect("a vector takes everything");
     if recipient.is_secure {
         out.extend_from_slice(STRICT_TRANSPORT.as_bytes());
@@ -434,6 +440,18 @@ mod tests {
         for out in [answer, stream] {
             assert!(String::from_utf8(out).unwrap().contains("\r\nStrict-Transport-Security: max-age="));
         }
+    }
+
+    #[test]
+    fn stream_head_forbids_buffering_and_transformation() {
+        let mut out = Vec::new();
+        push_stream_head(&mut out, "D", Recipient::CLOSED);
+        let text = String::from_utf8(out).unwrap();
+        let values = |name: &str| {
+            text.lines().filter_map(|line| Some(line.split_once(": ")?.1).filter(|_| line.starts_with(name))).collect::<Vec<_>>()
+        };
+        assert_eq!(values("Cache-Control:"), ["no-cache, no-transform"], "{text}");
+        assert_eq!(values("X-Accel-Buffering:"), ["no"], "{text}");
     }
 
     #[test]

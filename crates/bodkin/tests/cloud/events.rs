@@ -33,6 +33,27 @@ fn data(events: &[Event]) -> Vec<&str> {
 }
 
 #[test]
+fn event_streams_forbid_proxies_to_buffer() {
+    let cloud = Cloud::shared();
+    let streams = [
+        (System::EventHandler, "/eventhandler/subscription?eventtype=unbuffered"),
+        (System::EventHandler, "/eventhandler/events?event_type=unbuffered"),
+        (System::EventHandler, "/api/v1/events?type=unbuffered"),
+        (System::Monitor, "/api/v1/live?of=/api/v1/overview"),
+    ];
+    for (system, target) in streams {
+        let head = UnreadStream::open(cloud.address(system), target, &[]).head;
+        let values = |name: &str| {
+            let named = head.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+            named.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(head.status, 200, "{target}");
+        assert_eq!(values("Cache-Control"), ["no-cache, no-transform"], "{target}: {head:?}");
+        assert_eq!(values("X-Accel-Buffering"), ["no"], "{target}: {head:?}");
+    }
+}
+
+#[test]
 fn a_payload_stream_carries_type_payload_and_a_growing_identity() {
     let cloud = Cloud::shared();
     cloud.register_system("sse-payload", 1);

@@ -46,6 +46,7 @@ mod page;
 mod pair_clients;
 mod postgres;
 mod program;
+mod proxied;
 mod relay_test;
 mod rolling;
 mod schemathesis;
