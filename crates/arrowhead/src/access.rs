@@ -81,6 +81,8 @@ pub enum Access {
     CoreSystems,
     /// Every system, for itself.
     Own,
+    /// Every system, for itself; the operator for any.
+    OwnOrOperator,
     /// Every system, for itself; of the core systems only those that register themselves.
     OwnSystem,
     /// Every system, for its own services; core services for core systems only.
@@ -114,7 +116,7 @@ impl Access {
     fn admits(self, system: &SystemName) -> Result<(), Why> {
         let system = system.as_str();
         let admits = match self {
-            Self::Anyone | Self::Cloud | Self::Own | Self::OwnServices | Self::OwnNeeds | Self::Query => true,
+            Self::Anyone | Self::Cloud | Self::Own | Self::OwnOrOperator | Self::OwnServices | Self::OwnNeeds | Self::Query => true,
             Self::Operator => system == OPERATOR,
             Self::OperatorAnd(core_systems) => system == OPERATOR || core_systems.contains(&system),
             Self::Only(core_systems) => core_systems.contains(&system),
@@ -128,7 +130,8 @@ impl Access {
     /// sender's certificate, where it is known.
     fn permits(self, system: &SystemName, key: Option<&str>, claim: &Claim<'_>) -> Result<(), Why> {
         match self {
-            Self::Own | Self::OwnSystem => is_itself(system, key, claim),
+            Self::OwnOrOperator if system.as_str() == OPERATOR => Ok(()),
+            Self::Own | Self::OwnOrOperator | Self::OwnSystem => is_itself(system, key, claim),
             Self::OwnServices => {
                 if system.as_str() != TRANSLATOR {
                     is_itself(system, key, claim)?;
@@ -240,7 +243,9 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Anyone => f.write_str("everybody"),
-            Self::Cloud | Self::Own | Self::OwnServices | Self::OwnNeeds | Self::Query => f.write_str("every system of the cloud"),
+            Self::Cloud | Self::Own | Self::OwnOrOperator | Self::OwnServices | Self::OwnNeeds | Self::Query => {
+                f.write_str("every system of the cloud")
+            }
             Self::Operator => f.write_str(OPERATOR),
             Self::OperatorAnd(core_systems) => write!(f, "{OPERATOR}, {}", core_systems.join(", ")),
             Self::Only(core_systems) => f.write_str(&core_systems.join(", ")),

@@ -24,7 +24,7 @@ pub use self::finding::{Finding, Verdict};
 use crate::{
     DONE, FAILED, USAGE,
     cli::{Printer, write_out},
-    settings::Settings,
+    settings::{Settings, relaxed_options},
 };
 
 /// Options of `bodkin doctor`.
@@ -83,10 +83,14 @@ pub async fn run(options: DoctorOptions, printer: Printer) -> anyhow::Result<u8>
     Ok(if worst == Verdict::Problem { FAILED } else { DONE })
 }
 
-/// Whether `bodkin up` would take the options as they are.
+/// Whether `bodkin up` would take the options as they are, and which of them remove a protection.
 fn options_fit(settings: &Settings) -> Vec<Finding> {
     match settings.clone().config() {
-        Ok(_) => vec![Finding::ok("options", "bodkin up takes them")],
+        Ok(config) => {
+            let relaxed = relaxed_options(&config).into_iter();
+            let relaxed = relaxed.map(|option| Finding::warning("options", format!("{}: {}", option.key, option.effect), option.remedy));
+            [Finding::ok("options", "bodkin up takes them")].into_iter().chain(relaxed).collect()
+        }
         Err(error) => vec![Finding::problem(
             "options",
             format!("bodkin up refuses them: {error:#}"),

@@ -16,6 +16,7 @@ mod options;
 mod orchestrator;
 pub mod pair;
 mod platform;
+mod relaxed;
 mod relay;
 mod shared;
 mod traces;
@@ -41,7 +42,7 @@ use bodkin_host::{
 use nix::unistd::{AccessFlags, access};
 
 use self::shared::realtime_at;
-pub use self::{graphs::check_together, options::Settings};
+pub use self::{graphs::check_together, options::Settings, relaxed::relaxed_options};
 use crate::{
     forecast::forecast,
     modelling,
@@ -168,6 +169,7 @@ impl Settings {
             tunnel_ports: tunnels.ports,
             tunnel_ports_of_one: self.gateway_ports_per_consumer.expect(all),
             gateway_is_mandatory: tunnels.is_mandatory,
+            unsubscribe_by_any: self.unsubscribe_by_any.expect(all),
             zmtp,
             relay,
             relay_logins: Arc::new(relay_logins),

@@ -22,7 +22,11 @@ use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use self::paired::obey_signals;
-use crate::{FAILED, USAGE, owner, service_manager::ServiceManager, settings::Settings};
+use crate::{
+    FAILED, USAGE, owner,
+    service_manager::ServiceManager,
+    settings::{Settings, relaxed_options},
+};
 
 /// How long tasks may take to end once everything under way is answered.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(2);
@@ -75,6 +79,9 @@ pub fn run(options: UpOptions, log_book: Arc<LogBook>, started: Instant, json_ou
         Ok((config, pair)) => (HostConfig { log_book, ..config }, pair),
         Err(error) => return Ok(fail(USAGE, &error)),
     };
+    for option in relaxed_options(&config) {
+        tracing::warn!(option = option.key, remedy = option.remedy, "{}", option.effect);
+    }
     if let Err(error) = owner::refuse_root(&config.data) {
         return Ok(fail(FAILED, &error));
     }

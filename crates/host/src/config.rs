@@ -132,6 +132,8 @@ pub struct HostConfig {
     pub tunnel_ports_of_one: usize,
     /// Whether consumers of other clouds reach providers of this one by tunnels only.
     pub gateway_is_mandatory: bool,
+    /// True if every system may end the subscriptions of others, as upstream has it.
+    pub unsubscribe_by_any: bool,
     /// ZMTP; `None` switches it off.
     pub zmtp: Option<ZmtpConfig>,
     /// A relay for this cloud and those that it knows, in secure mode; `None`: there is none.
@@ -233,6 +235,7 @@ impl HostConfig {
             tunnel_ports: PortRange::Any,
             tunnel_ports_of_one: 0,
             gateway_is_mandatory: false,
+            unsubscribe_by_any: false,
             zmtp: None,
             relay: None,
             relay_logins: Arc::default(),

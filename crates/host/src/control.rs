@@ -17,7 +17,7 @@ use std::{
 };
 
 use bodkin_arrowhead::{
-    access::{Admitted, Claims},
+    access::{Access, Admitted, Claims},
     caller::Authorized,
     core_service::CoreSystem,
     error::ArrowheadError,
@@ -94,6 +94,8 @@ pub struct Control {
     pub gateway: Option<Arc<Gateway>>,
     /// Whether consumers of other clouds reach providers of this one by tunnels only.
     pub gateway_is_mandatory: bool,
+    /// True if every system may end the subscriptions of others, as upstream has it.
+    pub unsubscribe_by_any: bool,
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
@@ -120,13 +122,21 @@ impl Control {
 
     async fn answer_routed(&self, system: CoreSystem, routed: std::result::Result<Route, NoRoute>, request: &Request) -> Answer {
         // Before anything else is told: nobody learns what is there by its refusals.
-        let admitted = match route::access(&routed, &request.path).admit(&request.caller) {
+        let admitted = match self.access(&routed, &request.path).admit(&request.caller) {
             Ok(admitted) => admitted,
             Err(denial) => return self.audit.denied(request, request.denied(&denial).into()).await,
         };
         let act = routed.as_ref().map_or(Act::Other, |route| Act::of(route, request.method));
         let unavailable = |why: String| Refusal::from(ArrowheadError::unavailable(why)).into();
         self.audit.carry_out(act, request, unavailable, self.answer_admitted(system, routed, request, admitted)).await
+    }
+
+    /// Returns whom a request is for that was routed so, by the table and the options that change it.
+    pub(crate) fn access(&self, routed: &std::result::Result<Route, NoRoute>, path: &str) -> Access {
+        match route::access(routed, path) {
+            Access::OwnOrOperator if self.unsubscribe_by_any => Access::Cloud,
+            access => access,
+        }
     }
 
     async fn answer_admitted(
@@ -230,7 +240,7 @@ impl Control {
             Operation::QosEnabled => Ok(Answer::text(200, self.orchestrator.quality_interval.is_some().to_string())),
             Operation::AuthUpdate => self.auth_update(request, admitted),
             Operation::Subscribe => self.subscribe(request, admitted).await,
-            Operation::Unsubscribe => self.unsubscribe(request).await,
+            Operation::Unsubscribe => self.unsubscribe(request, admitted).await,
             Operation::SubscriptionList => self.list_subscriptions(request),
             Operation::SubscriptionShow => self.show_subscription(id),
             Operation::SubscriptionUpdate => self.update_subscription(request, admitted, id).await,

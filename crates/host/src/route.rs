@@ -52,7 +52,7 @@ pub const PUBLISH: Access = Access::Own;
 
 /// Every operation with its path below the system's base path, and whom it is for in secure mode (reference section 11).
 const ROUTES: &[Row] = {
-    use Access::{Cloud, CoreSystems, Only, Operator, OperatorAnd, Own, OwnNeeds, OwnServices, OwnSystem, Query};
+    use Access::{Cloud, CoreSystems, Only, Operator, OperatorAnd, Own, OwnNeeds, OwnOrOperator, OwnServices, OwnSystem, Query};
     use CoreSystem::{Authorization, EventHandler, Gatekeeper, Gateway, Orchestrator, ServiceRegistry};
     use Method::{Delete, Get, Patch, Post, Put};
     &[
@@ -140,7 +140,7 @@ const ROUTES: &[Row] = {
         (EventHandler, Post, "publish", Operation::Publish, PUBLISH),
         (EventHandler, Post, "publish/authupdate", Operation::AuthUpdate, Only(&["authorization"])),
         (EventHandler, Post, "subscribe", Operation::Subscribe, Own),
-        (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe, Cloud),
+        (EventHandler, Delete, "unsubscribe", Operation::Unsubscribe, OwnOrOperator),
         (EventHandler, Get, "mgmt/subscriptions", Operation::SubscriptionList, Operator),
         (EventHandler, Get, "mgmt/subscriptions/{id}", Operation::SubscriptionShow, Operator),
         (EventHandler, Put, "mgmt/subscriptions/{id}", Operation::SubscriptionUpdate, Operator),

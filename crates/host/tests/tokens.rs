@@ -66,6 +66,7 @@ impl Cloud {
             gatekeeper: None,
             gateway: None,
             gateway_is_mandatory: false,
+            unsubscribe_by_any: false,
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: tokens.is_some(), ..NamingRules::default() },

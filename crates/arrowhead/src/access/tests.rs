@@ -66,6 +66,11 @@ fn every_rule_lets_in_whom_section_11_names() {
     check(Own, &nothing, "*");
     check(Own, &claim("  ", "", false), "*");
 
+    check(OwnOrOperator, &claim("sensor", "", false), "sensor sysop");
+    check(OwnOrOperator, &claim(" SENSOR ", "", false), "sensor sysop");
+    check(OwnOrOperator, &claim("eventhandler", "", false), "eventhandler sysop");
+    check(OwnOrOperator, &nothing, "*");
+
     check(OwnSystem, &claim("sensor", "", false), "sensor");
     check(OwnSystem, &claim("choreographer", "", false), "choreographer");
     check(OwnSystem, &claim("plantdescriptionengine", "", false), "plantdescriptionengine");

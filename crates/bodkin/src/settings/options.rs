@@ -125,6 +125,8 @@ settings! {
     operator: String = "BODKIN_OPERATOR",
     /// Subscribers' certificates must be made out for the address that they registered (Arrowhead's disable.hostname.verifier is the contrary)
     @flag verify_host_names: bool = "BODKIN_VERIFY_HOST_NAMES",
+    /// Every system may end the subscriptions of other systems, as in the Java cloud; otherwise only the subscriber and the operator. In secure mode
+    @flag unsubscribe_by_any: bool = "BODKIN_UNSUBSCRIBE_BY_ANY",
     /// IP address to listen on
     listen: IpAddr = "BODKIN_LISTEN",
     /// Host name or IP address under which the core systems are registered; empty: the listening address
@@ -339,6 +341,7 @@ impl Settings {
             cloud: Some(String::new()),
             operator: Some(String::new()),
             verify_host_names: Some(true),
+            unsubscribe_by_any: Some(host.unsubscribe_by_any),
             listen: Some(Ipv4Addr::LOCALHOST.into()),
             domain_name: Some(String::new()),
             host_names: Some(Vec::new()),

@@ -135,10 +135,19 @@ impl Api {
             is_external: request.parameter("external") == Some("true"),
             ..Claim::default()
         };
-        let steps = access::explain(access_of(method, &path), &Caller::certified(&name, &own_cloud), &claim);
+        let steps = access::explain(self.access_of(method, &path), &Caller::certified(&name, &own_cloud), &claim);
         let allowed = steps.iter().all(|step| step.verdict == Verdict::Passed);
         let (method, path) = (method.word(), path.into_owned());
         Answer::json(200, &AccessExplanation { caller: name, method, path, allowed, enforced, steps })
+    }
+
+    /// Whom a request is for, on whichever port it is served.
+    fn access_of(&self, method: Method, path: &str) -> Access {
+        let base = path.split('/').nth(1).unwrap_or_default();
+        match CoreSystem::ALL.into_iter().find(|system| system.name() == base) {
+            Some(system) => self.control.access(&route::route(system, method, path), path),
+            None => monitor::access(path),
+        }
     }
 
     /// Returns the name of this cloud, and whether it works with certificates.
@@ -152,15 +161,6 @@ impl Api {
             ..Answer::problem(503, "This node does not serve yet. Ask again in a moment.")
         })?;
         Ok((CloudCommonName { cloud: own.name.clone(), operator: own.operator.clone() }, own.secure))
-    }
-}
-
-/// Whom a request is for, on whichever port it is served.
-fn access_of(method: Method, path: &str) -> Access {
-    let base = path.split('/').nth(1).unwrap_or_default();
-    match CoreSystem::ALL.into_iter().find(|system| system.name() == base) {
-        Some(system) => route::access(&route::route(system, method, path), path),
-        None => monitor::access(path),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bodkin_arrowhead::{
-    access::Admitted,
+    access::{Admitted, Claim},
     auth_update,
     caller::Authorized,
     core_service::CoreSystem,
@@ -99,7 +99,8 @@ impl Control {
         Ok(Answer::empty(200))
     }
 
-    pub(super) async fn unsubscribe(&self, request: &Request) -> Result<Answer> {
+    pub(super) async fn unsubscribe(&self, request: &Request, admitted: Admitted<'_>) -> Result<Answer> {
+        admitted.permit(Claim::of_system(request.parameter("system_name"))).map_err(|denial| request.denied(&denial))?;
         let event_type = EventType::parse(required(request, "event_type")?);
         let event_type = event_type.map_err(|error| ArrowheadError::bad_payload(format!("Event type {error}"), UNSUBSCRIBE))?;
         let (name, address, port) = system_parameters(request)?;

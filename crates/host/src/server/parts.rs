@@ -214,6 +214,7 @@ impl Parts {
             gatekeeper: self.gatekeeper.clone(),
             gateway: self.gateway.clone(),
             gateway_is_mandatory: config.gateway_is_mandatory,
+            unsubscribe_by_any: config.unsubscribe_by_any,
         }
     }
 

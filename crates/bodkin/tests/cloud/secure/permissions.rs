@@ -67,6 +67,53 @@ fn a_removed_rule_ends_what_is_tried_again() {
     assert!(!inbox.payloads()[tried..].contains(&"withdrawn".to_owned()), "{:?}", inbox.payloads());
 }
 
+/// Subscribes three systems, and returns the path that ends the subscription of each.
+fn subscribe_three(secure: &SecureCloud, owner: &str) -> [String; 3] {
+    let client = Client::system(owner);
+    [1, 2, 3].map(|port| {
+        register(&secure.cloud, &client, &system(owner, port));
+        let body = subscription("ended", system(owner, port), "/events");
+        client.expect(&secure.cloud, "POST", "/eventhandler/subscribe", Some(&body), 200);
+        format!("/eventhandler/unsubscribe?event_type=ended&system_name={owner}&address=127.0.0.1&port={port}")
+    })
+}
+
+/// Counts the subscriptions of a system, as the operator sees them.
+fn subscription_count(secure: &SecureCloud, owner: &str) -> usize {
+    let listed = Client::system("sysop").expect(&secure.cloud, "GET", "/eventhandler/mgmt/subscriptions", None, 200).json();
+    let subscriptions = listed["data"].as_array().expect("a list");
+    subscriptions.iter().filter(|row| row["subscriberSystem"]["systemName"] == owner).count()
+}
+
+#[test]
+fn subscription_is_ended_by_subscriber_or_operator_only() {
+    let secure = SecureCloud::shared();
+    let [first, second, _] = subscribe_three(&secure, "unsub-owner");
+    let denied = Client::system("unsub-stranger").expect(&secure.cloud, "DELETE", &first, None, 401).json();
+    assert_eq!(denied["exceptionType"], "AUTH", "{denied}");
+    Client::system("eventhandler").expect(&secure.cloud, "DELETE", &first, None, 401);
+    assert_eq!(subscription_count(&secure, "unsub-owner"), 3);
+    Client::system("unsub-owner").expect(&secure.cloud, "DELETE", &first, None, 200);
+    Client::system("sysop").expect(&secure.cloud, "DELETE", &second, None, 200);
+    assert_eq!(subscription_count(&secure, "unsub-owner"), 1);
+    let explained = "/api/v1/access/explain?caller=unsub-stranger&method=DELETE&path=/eventhandler/unsubscribe&system=unsub-owner";
+    let told = Client::system("sysop").expect(&secure.cloud, "GET", explained, None, 200).json();
+    assert_eq!(told["allowed"], false, "{told}");
+}
+
+#[test]
+fn unsubscribe_by_any_keeps_upstreams_rule_and_warns() {
+    let secure = SecureCloud::start(["--unsubscribe-by-any"]);
+    let [first, ..] = subscribe_three(&secure, "unsub-owner");
+    Client::system("unsub-stranger").expect(&secure.cloud, "DELETE", &first, None, 200);
+    assert_eq!(subscription_count(&secure, "unsub-owner"), 2);
+    let explained = "/api/v1/access/explain?caller=unsub-stranger&method=DELETE&path=/eventhandler/unsubscribe&system=unsub-owner";
+    let told = Client::system("sysop").expect(&secure.cloud, "GET", explained, None, 200).json();
+    assert_eq!(told["allowed"], true, "{told}");
+    let said = secure.cloud.stderr();
+    assert!(said.contains("every system of the cloud may end the subscriptions of other systems"), "{said}");
+}
+
 /// To be the operator is not to be a subscriber.
 #[test]
 fn the_operator_sees_what_was_not_taken_and_not_what_was_in_it() {

@@ -148,6 +148,7 @@ impl Side {
             tokens: Some(Arc::new(TokenIssuer::start(&identities.authorization, TokenLifetimes::default()).unwrap())),
             gatekeeper: Some(gatekeeper),
             gateway_is_mandatory: gateway.is_some(),
+            unsubscribe_by_any: false,
             gateway,
             store: opened.store.clone(),
             stages: Arc::default(),
