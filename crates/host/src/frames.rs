@@ -259,14 +259,22 @@ impl Frames {
         self.event.made = true;
     }
 
-    /// `id:` and `data:` (the event as a CloudEvent, which is one line of JSON).
+    /// `id:` and `data:` (the event as a CloudEvent in JSON).
     fn make_cloud_event(&mut self, id: EventId, publication: &Publication<'_>) {
         let out = &mut self.cloud_event.bytes;
         out.clear();
         let identity = id.to_string();
         write!(out, "id: {identity}{}\ndata: ", self.token).expect("a vector takes everything");
+        let begin = out.len();
         Outgoing::new(&identity, publication).push_json(out);
-        out.extend_from_slice(b"\n\n");
+        // White space in the publisher's JSON may have line ends, which would end the stream's line.
+        if out[begin..].iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let json = String::from_utf8(out.split_off(begin)).expect("JSON of texts is UTF-8");
+            out.truncate(begin - b"data: ".len());
+            push_data(out, &json);
+        } else {
+            out.extend_from_slice(b"\n\n");
+        }
         self.cloud_event.made = true;
     }
 }

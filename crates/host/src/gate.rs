@@ -156,7 +156,8 @@ impl Gate {
             let is_monitor = !shown.is_empty();
             return Admission { reader: None, answer: Some(Box::new(self.fenced(is_monitor))), is_standby: true };
         }
-        let Some(origin) = raw.origin else { return Admission { reader: None, answer: None, is_standby: false } };
+        let coded = raw.content_coding.filter(|_| !raw.body.is_empty()).map(unknown_coding);
+        let Some(origin) = raw.origin else { return Admission { reader: None, answer: coded.map(Box::new), is_standby: false } };
         let reader = self.reader(origin, raw.host);
         let answer = match raw.asked_method.filter(|_| raw.method == "OPTIONS") {
             Some(method) => Some(preflight(method, reader.is_some())),
@@ -164,7 +165,7 @@ impl Gate {
             None if reader.is_none() && !SAFE_METHODS.contains(&raw.method) && !self.is_own_page(origin, raw.host) => {
                 Some(self.refuse_page(origin))
             }
-            None => None,
+            None => coded,
         };
         Admission { reader, answer: answer.map(Box::new), is_standby: false }
     }
@@ -253,6 +254,12 @@ impl Gate {
 /// Does not say which names are known: whoever reads it may be the attacker's page.
 fn misdirected(host: &str) -> Answer {
     Answer::text(421, format!("'{host}' is no name of this server. Call it by its IP address, or start it with --host-names."))
+}
+
+/// Refuses a body that would have to be decoded first (RFC 9110, section 15.5.16).
+fn unknown_coding(coding: &str) -> Answer {
+    let text = format!("The content coding '{coding}' is not accepted: send the body without Content-Encoding.");
+    Answer { header: Some(("Accept-Encoding", "identity".to_owned())), ..Answer::text(415, text) }
 }
 
 /// The answer to a browser that asks whether a page's request may be sent (Fetch standard, CORS-preflight). The path plays

@@ -108,6 +108,8 @@ pub struct RawRequest<'b> {
     pub cloud_event: Vec<(&'b str, &'b str)>,
     /// `WebHook-Request-Origin`: who asks whether it may post CloudEvents.
     pub webhook_origin: Option<&'b str>,
+    /// `Content-Encoding`, if it names a coding other than `identity`.
+    pub content_coding: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
     /// What happens to the connection after the answer.
@@ -150,6 +152,7 @@ struct Head {
     trace_state: Vec<(usize, usize)>,
     cloud_event: Vec<[(usize, usize); 2]>,
     webhook_origin: Option<(usize, usize)>,
+    content_coding: Option<(usize, usize)>,
     body: BodyLength,
     says_empty: bool,
     keep_alive: Persistence,
@@ -331,6 +334,7 @@ impl RequestReader {
             trace,
             cloud_event: pairs(&head.cloud_event).map_err(malformed)?,
             webhook_origin: head.webhook_origin.map(text).transpose().map_err(malformed)?,
+            content_coding: head.content_coding.map(text).transpose().map_err(malformed)?,
             says_empty: head.says_empty,
             keep_alive: head.keep_alive,
             body: &self.buffer[body],
@@ -489,6 +493,7 @@ fn read_header(
         14 if is("Content-Length") => lengths.content_length(value)?,
         29 if is("Access-Control-Request-Method") => head.asked_method = Some(place(value)),
         22 if is("WebHook-Request-Origin") => head.webhook_origin = Some(place(value)),
+        16 if is("Content-Encoding") && is_coded(value) => head.content_coding = Some(place(value)),
         17 if is("Transfer-Encoding") => lengths.transfer_encoding(value)?,
         4.. if header.name.as_bytes()[..3].eq_ignore_ascii_case(b"ce-") => {
             head.cloud_event.push([place(&header.name.as_bytes()[3..]), place(value)]);
@@ -496,6 +501,12 @@ fn read_header(
         _ => {}
     }
     Ok(())
+}
+
+/// Returns true if a `Content-Encoding` names a coding other than `identity`.
+fn is_coded(value: &[u8]) -> bool {
+    let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 
 /// What the headers say of the body's length; what could be read in two ways is refused (RFC 9112, section 6.3).

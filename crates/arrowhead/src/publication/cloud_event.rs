@@ -14,12 +14,16 @@
 mod encoding;
 mod of_fleet;
 mod outgoing;
+mod raw;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use self::encoding::from_header;
+use self::{
+    encoding::from_header,
+    raw::{DEPTH_MAX, Members, portable},
+};
 pub use self::{of_fleet::FleetCommand, outgoing::Outgoing};
 use crate::{base64, utc::UtcTime};
 
@@ -37,6 +41,10 @@ const PREFIX: &str = "ce-";
 const BASE64: &str = "ce_base64";
 /// Metadata that says that there is no data, in whose place the payload is JSON's `null`.
 const NO_DATA: &str = "ce_nodata";
+/// Metadata that lists, separated by commas, the attributes whose values are JSON numbers or booleans.
+const LITERALS: &str = "ce_literals";
+/// Attributes that are texts in every CloudEvent.
+const TEXTS: [&str; 8] = ["specversion", "id", "source", "type", "time", "subject", "datacontenttype", "dataschema"];
 /// A pair of a subscription's filter that is no filter: it asks for events as CloudEvents, in the mode that is its value.
 pub const WISH: &str = "cloudevents";
 /// Attributes that have a place of their own in an event.
@@ -102,6 +110,8 @@ fn wrong(what: impl Into<String>) -> CloudEventError {
 #[derive(Debug)]
 struct Parts {
     attributes: BTreeMap<String, String>,
+    /// Names of the attributes whose values are numbers or booleans.
+    literals: Vec<String>,
     /// `None`: it has no data.
     payload: Option<String>,
     is_base64: bool,
@@ -145,29 +155,38 @@ fn binary(event: &HttpEvent<'_>) -> Result<Parts, CloudEventError> {
         Ok(text) => (Some(text.to_owned()), false),
         Err(_) => (Some(base64::encode(event.body)), true),
     };
-    Ok(Parts { attributes, payload, is_base64 })
+    Ok(Parts { attributes, literals: Vec::new(), payload, is_base64 })
 }
 
-/// All of it is JSON.
+/// Reads an event in the JSON event format. The data keeps its text, and numbers and booleans keep their spelling.
 fn structured(body: &[u8]) -> Result<Parts, CloudEventError> {
-    let members: Map<String, Value> =
-        serde_json::from_slice(body).map_err(|error| wrong(format!("The body is no JSON object: {error}.")))?;
-    let (mut attributes, mut data, mut encoded) = (BTreeMap::new(), None, None);
+    let text = std::str::from_utf8(body).map_err(|error| wrong(format!("The body is no JSON object: {error}.")))?;
+    let Members(members) = serde_json::from_str(text).map_err(|error| wrong(format!("The body is no JSON object: {error}.")))?;
+    let (mut attributes, mut literals, mut data, mut encoded) = (BTreeMap::new(), Vec::new(), None, None);
     for (name, value) in members {
-        match (name.as_str(), value) {
-            (_, Value::Null) => {}
-            ("data", value) => data = Some(value),
-            ("data_base64", Value::String(text)) => encoded = Some(text),
-            (name, Value::String(text)) => put(&mut attributes, name, text)?,
-            (name, value @ (Value::Bool(_) | Value::Number(_))) => put(&mut attributes, name, value.to_string())?,
-            (name, _) => return Err(wrong(format!("The attribute {name} is no text, number or boolean."))),
+        let literal = value.get();
+        match (name.as_str(), literal.as_bytes()[0]) {
+            (_, b'n') => {}
+            ("data", _) if data.is_some() => return Err(wrong("The member data was given twice.")),
+            ("data", _) => {
+                data = Some(
+                    portable(literal)
+                        .ok_or_else(|| wrong(format!("data is nested more than {DEPTH_MAX} levels deep, or has half a surrogate pair.")))?,
+                )
+            }
+            ("data_base64", b'"') if encoded.is_some() => return Err(wrong("The member data_base64 was given twice.")),
+            ("data_base64", b'"') => encoded = Some(string(literal)?),
+            (_, b'"') => put(&mut attributes, &name, string(literal)?)?,
+            (_, b'{' | b'[') => return Err(wrong(format!("The attribute {name} is no text, number or boolean."))),
+            _ if TEXTS.contains(&name.as_str()) => return Err(wrong(format!("The attribute {name} is {literal}; a text is expected."))),
+            _ => {
+                put(&mut attributes, &name, literal.to_owned())?;
+                literals.push(name);
+            }
         }
     }
-    // Data without a word about it is JSON.
-    if data.is_some() {
-        attributes.entry("datacontenttype".into()).or_insert_with(|| "application/json".to_owned());
-    }
-    let is_json = attributes.get("datacontenttype").is_some_and(|kind| is_json(kind));
+    // Data without a media type is JSON (JSON event format, section 3.1.1).
+    let is_json = attributes.get("datacontenttype").is_none_or(|kind| is_json(kind));
     let (payload, is_base64) = match (data, encoded) {
         (Some(_), Some(_)) => return Err(wrong("An event has data or data_base64, not both.")),
         (None, Some(text)) => {
@@ -175,11 +194,15 @@ fn structured(body: &[u8]) -> Result<Parts, CloudEventError> {
             (Some(base64::encode(&bytes)), true)
         }
         // Of another kind than JSON a text stands for itself.
-        (Some(Value::String(text)), None) if !is_json => (Some(text), false),
-        (Some(value), None) => (Some(value.to_string()), false),
+        (Some(literal), None) if !is_json && literal.starts_with('"') => (Some(string(literal)?), false),
+        (Some(literal), None) => (Some(literal.to_owned()), false),
         (None, None) => (None, false),
     };
-    Ok(Parts { attributes, payload, is_base64 })
+    Ok(Parts { attributes, literals, payload, is_base64 })
+}
+
+fn string(literal: &str) -> Result<String, CloudEventError> {
+    serde_json::from_str(literal).map_err(|error| wrong(format!("{literal} is no text: {error}.")))
 }
 
 fn put(attributes: &mut BTreeMap<String, String>, name: &str, value: String) -> Result<(), CloudEventError> {
@@ -214,7 +237,7 @@ struct Said {
 }
 
 fn said(parts: Parts) -> Result<Said, CloudEventError> {
-    let Parts { mut attributes, payload, mut is_base64 } = parts;
+    let Parts { mut attributes, literals, payload, mut is_base64 } = parts;
     let version = attributes.remove("specversion").ok_or_else(|| wrong("The attribute specversion is missing."))?;
     if version != VERSION {
         return Err(wrong(format!("specversion is {version:?}; {VERSION:?} is expected.")));
@@ -228,6 +251,9 @@ fn said(parts: Parts) -> Result<Said, CloudEventError> {
     let time = attributes.remove("time").map(|time| UtcTime::parse(&time).map_or(time, |utc| utc.to_string()));
     let key = |name: String| if SHARED.contains(&name.as_str()) { name } else { format!("{PREFIX}{name}") };
     let mut metadata: BTreeMap<String, String> = attributes.into_iter().map(|(name, value)| (key(name), value)).collect();
+    if !literals.is_empty() {
+        metadata.insert(LITERALS.into(), literals.join(","));
+    }
     let payload = match payload.filter(|payload| !payload.is_empty()) {
         None => {
             metadata.insert(NO_DATA.into(), "true".into());

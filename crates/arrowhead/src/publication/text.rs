@@ -101,7 +101,7 @@ impl<'a> JsonText<'a> {
 }
 
 /// Whether an escape of the literal is half a surrogate pair without the other half.
-fn has_lone_surrogate(literal: &str) -> bool {
+pub(in crate::publication) fn has_lone_surrogate(literal: &str) -> bool {
     let unit = |escape: &str| u16::from_str_radix(escape.strip_prefix('u')?.get(..4)?, 16).ok();
     let mut rest = literal;
     while let Some((_, escape)) = rest.split_once('\\') {

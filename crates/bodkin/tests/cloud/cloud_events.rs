@@ -62,6 +62,48 @@ fn an_event_goes_in_and_comes_out_in_either_form() {
 }
 
 #[test]
+fn structured_data_arrives_as_its_text() {
+    let cloud = Cloud::shared();
+    cloud.post("/serviceregistry/mgmt/systems", &system("ce-octets", 4712)).expect_status(201);
+    let streams = ["/api/v1/events?type=ce-octets", "/eventhandler/events?event_type=ce-octets"]
+        .map(|target| EventStream::open_on(cloud.connect(System::EventHandler), target, &[]));
+    let data = "{ \"b\":1,\n \"a\":123456789012345678901234567890, \"f\":1.10, \"n\":1e400 }";
+    let body = format!(
+        r#"{{"specversion":"1.0","id":"3","source":"//127.0.0.1:4712/ce-octets","type":"ce-octets","room":7,"isopen":true,"data":{data}}}"#
+    );
+    post(&cloud, &[("Content-Type", "application/cloudevents+json")], body.as_bytes()).expect_status(200);
+    let told = streams[0].wait_for(1).remove(0).data;
+    assert!(told.contains(&format!(r#""data":{data}"#)), "{told}");
+    assert!(told.contains(r#""room":7"#) && told.contains(r#""isopen":true"#) && !told.contains("datacontenttype"), "{told}");
+    assert_eq!(heard(&streams[1], 1)[0]["payload"], data);
+}
+
+#[test]
+fn coded_body_is_refused_on_every_port() {
+    let cloud = Cloud::shared();
+    let places = [
+        (System::EventHandler, EVENTS),
+        (System::EventHandler, "/eventhandler/publish"),
+        (System::EventHandler, "/eventhandler/subscribe"),
+        (System::ServiceRegistry, "/serviceregistry/register"),
+        (System::Authorization, "/authorization/intracloud/check"),
+        (System::Orchestrator, "/orchestrator/orchestration"),
+        (System::Monitor, "/api/v1/topics"),
+    ];
+    for (system, path) in places {
+        for coding in ["gzip", "br", "identity, x-unknown"] {
+            let headers = [("Content-Type", "application/json"), ("Content-Encoding", coding)];
+            let answer = cloud.connect(system).request("POST", path, &headers, Some(b"\x1f\x8b\x08\0")).expect("an answer");
+            assert_eq!((answer.status, answer.header("accept-encoding")), (415, Some("identity")), "{path} {coding}: {}", answer.text());
+            assert!(answer.text().contains(coding), "{path}: {}", answer.text());
+        }
+        let headers = [("Content-Type", "application/json"), ("Content-Encoding", "identity")];
+        let answer = cloud.connect(system).request("POST", path, &headers, Some(b"{}")).expect("an answer");
+        assert!(!answer.text().contains("content coding"), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
 fn what_is_no_event_that_may_be_published_is_a_problem() {
     let cloud = Cloud::shared();
     let attributes = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "//127.0.0.1:1/nobody-has-this"), ("ce-type", "ce-refused")];

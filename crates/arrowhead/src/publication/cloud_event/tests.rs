@@ -23,6 +23,23 @@ fn came_out(form: &Value) -> Value {
     serde_json::from_slice(&out).unwrap()
 }
 
+/// The same as its text.
+fn came_out_as(form: &Value) -> String {
+    let event = json!({"eventType": form["eventType"], "metaData": form["metaData"], "payload": form["payload"], "timeStamp": "x"});
+    let text = event.to_string();
+    let publication = Publication::reread(&text, SystemId(7), UtcTime::from_unix_seconds(9)).unwrap();
+    let mut out = Vec::new();
+    Outgoing::new("7:1:2:3", &publication).push_json(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+/// A structured event with these further members.
+fn structured_with(members: &str) -> Result<Value, CloudEventError> {
+    let text = format!(r#"{{"specversion":"1.0","id":"3","source":"//h:1/a","type":"t",{members}}}"#);
+    publish_form(&HttpEvent { content_type: STRUCTURED, attributes: &[], body: text.as_bytes() })
+        .map(|form| serde_json::from_str(&form).unwrap())
+}
+
 /// The headers and the body of the request that brings it.
 fn sent(form: &Value, mode: ContentMode) -> (Vec<String>, Vec<u8>) {
     let text = form.to_string();
@@ -76,6 +93,79 @@ fn data_is_what_it_is_said_to_be() {
     assert_eq!(came_out(&back)["data_base64"], "/wABAg==");
     let lies = binary_of(&ATTRIBUTES, "application/json", b"{ no json").unwrap();
     assert_eq!(came_out(&lies)["data"], "{ no json");
+}
+
+#[test]
+fn data_keeps_its_octets_in_both_modes() {
+    let texts = [
+        r#"{ "b":1, "a":123456789012345678901234567890, "f":1.10 }"#,
+        r#"{"n":18446744073709551616}"#,
+        "1e400",
+        "{\"a\":\n1}",
+        r#""\u00e9 \/""#,
+        "-0.0",
+    ];
+    for text in texts {
+        for form in
+            [structured_with(&format!(r#""data": {text} "#)).unwrap(), binary_of(&ATTRIBUTES, "application/json", text.as_bytes()).unwrap()]
+        {
+            assert_eq!(form["payload"], text);
+            assert!(came_out_as(&form).contains(&format!(r#","data":{text}}}"#)), "{}", came_out_as(&form));
+            assert_eq!(sent(&form, ContentMode::Binary).1, text.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn attributes_keep_their_types() {
+    let form = structured_with(r#""room":7,"isopen":true,"name":"7","big":18446744073709551616,"data":1"#).unwrap();
+    assert_eq!((&form["metaData"]["ce-room"], &form["metaData"]["ce-isopen"]), (&"7".into(), &"true".into()), "filters see texts");
+    let out = came_out_as(&form);
+    for member in [r#""room":7,"#, r#""isopen":true,"#, r#""name":"7","#, r#""big":18446744073709551616,"#] {
+        assert!(out.contains(member), "{member}: {out}");
+    }
+    let headers = sent(&form, ContentMode::Binary).0;
+    assert!(headers.contains(&"ce-room: 7".to_owned()) && headers.contains(&"ce-isopen: true".to_owned()), "{headers:?}");
+    assert!(!headers.iter().any(|line| line.contains("literals")), "{headers:?}");
+}
+
+#[test]
+fn datacontenttype_is_not_invented() {
+    let form = structured_with(r#""data":{"a":1}"#).unwrap();
+    assert_eq!(form["metaData"].get("ce-datacontenttype"), None);
+    let out: Value = serde_json::from_str(&came_out_as(&form)).unwrap();
+    assert_eq!((out.get("datacontenttype"), &out["data"]), (None, &json!({"a": 1})));
+    let (headers, body) = sent(&form, ContentMode::Binary);
+    assert!(!headers.iter().any(|line| line.starts_with("Content-Type")), "{headers:?}");
+    assert_eq!(body, br#"{"a":1}"#);
+    let form = binary_of(&ATTRIBUTES, "", b"21.5").unwrap();
+    assert_eq!(came_out(&form).get("datacontenttype"), None);
+}
+
+#[test]
+fn structured_event_with_unusable_member_is_refused() {
+    let deep = format!(r#""data":{}1{}"#, "[".repeat(128), "]".repeat(128));
+    let cases = [
+        (r#""id":"4","data":1"#, "id was given twice"),
+        (r#""data":1,"data":2"#, "data was given twice"),
+        (r#""subject":7"#, "subject is 7"),
+        (r#""data":"\ud800""#, "surrogate"),
+        (r#""room":[7]"#, "room"),
+        (deep.as_str(), "nested"),
+    ];
+    for (members, told) in cases {
+        let error = structured_with(members).unwrap_err().to_string();
+        assert!(error.contains(told), "{members}: {error}");
+    }
+}
+
+#[test]
+fn metadata_cannot_break_a_structured_event() {
+    let event = json!({"eventType": "t", "payload": "x", "metaData": {"ce-id": "1", "ce-a": "1,\"evil\":2", "ce-b": "7", "ce-subject": "7",
+        "ce_literals": "a,b,subject,id,missing,"}});
+    let out: Value = serde_json::from_str(&came_out_as(&event)).unwrap();
+    assert_eq!((&out["a"], &out["b"], &out["subject"], &out["id"]), (&json!("1,\"evil\":2"), &json!(7), &json!("7"), &json!("1")));
+    assert_eq!(out.get("evil"), None);
 }
 
 #[test]

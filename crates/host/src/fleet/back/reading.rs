@@ -54,6 +54,10 @@ impl Reader {
         let Ok(headers) = &message.headers else { return Read::Wrong("its headers are none".to_owned()) };
         let lower: Vec<(String, &str)> = headers.fields().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
         let content_type = lower.iter().find(|(name, _)| name == "content-type").map_or("", |(_, value)| value);
+        if let Some((_, coding)) = lower.iter().find(|(name, value)| name == "content-encoding" && !value.eq_ignore_ascii_case("identity"))
+        {
+            return Read::Wrong(format!("its content coding {coding:?} is not accepted"));
+        }
         let attributes: Vec<(&str, &str)> = lower.iter().filter_map(|(name, value)| Some((name.strip_prefix("ce-")?, *value))).collect();
         let event = HttpEvent { content_type, attributes: &attributes, body: &message.payload };
         let command = match FleetCommand::read(&event, &format!("{}-{sequence}", incarnation.0)) {
@@ -163,6 +167,8 @@ mod tests {
         assert!(
             matches!(read_with(headers("other"), "commands.edge-7.setpoint", "21.5"), Read::Wrong(why) if why.contains("both are to say the same"))
         );
+        let coded = read_with(headers("setpoint").with("Content-Encoding", "gzip"), "commands.edge-7.setpoint", "21.5");
+        assert!(matches!(coded, Read::Wrong(why) if why.contains("gzip")));
         assert_eq!(read_with(headers("setpoint").with("ce-edge", "edge-7"), "commands.all.setpoint", "21.5"), Read::NotOurs);
     }
 
