@@ -158,6 +158,9 @@ impl Control {
         if let Some(refusal) = check_body(request) {
             return refusal;
         }
+        if document::query::check_repeated(system, request).is_err() {
+            return Refusal::Malformed.into();
+        }
         self.carry_out(system, route, request, admitted).await.unwrap_or_else(Answer::from)
     }
 

@@ -13,6 +13,7 @@ mod gateway;
 mod monitor;
 mod open_api;
 mod orchestrator;
+pub mod query;
 mod service_registry;
 
 use std::sync::LazyLock;
@@ -141,15 +142,19 @@ fn credential(row: &Description) -> Credential {
 }
 
 fn description(system: CoreSystem, method: Method, path: &str) -> Option<Description> {
-    let own = match system {
+    descriptions(system).iter().chain(ON_EVERY_SYSTEM).find(|row| row.method == method && row.path == path).copied()
+}
+
+/// The descriptions of a core system's own operations.
+fn descriptions(system: CoreSystem) -> &'static [Description] {
+    match system {
         CoreSystem::ServiceRegistry => service_registry::OPERATIONS,
         CoreSystem::Authorization => authorization::OPERATIONS,
         CoreSystem::Orchestrator => orchestrator::OPERATIONS,
         CoreSystem::EventHandler => event_handler::OPERATIONS,
         CoreSystem::Gatekeeper => gatekeeper::OPERATIONS,
         CoreSystem::Gateway => gateway::OPERATIONS,
-    };
-    own.iter().chain(ON_EVERY_SYSTEM).find(|row| row.method == method && row.path == path).copied()
+    }
 }
 
 #[cfg(test)]

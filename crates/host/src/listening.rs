@@ -19,6 +19,7 @@ use bodkin_broker::{
 
 use crate::{
     answer::Refusal,
+    document,
     request::Request,
     resume_token::{CloudTag, ResumeToken},
 };
@@ -68,6 +69,7 @@ impl Listening {
     /// Reads form, event type and filter of a request; `header` is its `eventtype`. Who listens is looked up by the caller.
     pub fn parse(request: &Request, header: Option<&str>, consumer: Option<SystemId>) -> Result<Self, Refusal> {
         let refused = |message: String| ArrowheadError::bad_payload(message, &request.path);
+        document::query::check_events(request).map_err(|fault| refused(fault.to_string()))?;
         let named = |parameter: &str| {
             let missing = || {
                 refused(format!(
@@ -81,6 +83,9 @@ impl Listening {
             "/eventhandler/events" => (StreamForm::Event, named("event_type")?),
             CLOUD_EVENTS => (StreamForm::CloudEvent, named("type")?),
             // Upstream's own stream answers as its framework does.
+            _ if request.parameter("eventtype").zip(header).is_some_and(|(parameter, header)| !parameter.eq_ignore_ascii_case(header)) => {
+                return Err(refused("The header eventtype and the parameter eventtype name two event types.".to_owned()).into());
+            }
             _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype")).ok_or(Refusal::Malformed)?),
         };
         let event_type = EventType::parse(name);

@@ -235,6 +235,11 @@ impl Monitor {
         if let Some(answer) = file.or_else(|| document::answer(Port::Monitor, request)).or_else(|| unroutable(request)) {
             return answer;
         }
+        if let Err(fault) = document::query::check(request)
+            && request.path.starts_with(api::BASE)
+        {
+            return Answer::problem(400, &fault.to_string());
+        }
         match request.path.as_str() {
             "/healthz" => Answer::text(200, "ok\n"),
             "/readyz" => self.unready().map_or_else(|| self.readiness(), |why| Answer::text(503, why)),

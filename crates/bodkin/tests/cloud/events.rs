@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::arrowhead::{INSECURE_JSON_ID, event, subscription, system, with};
 use crate::support::cloud::{Cloud, Launch, System};
-use crate::support::http::Connection;
+use crate::support::http::{Connection, Pieces};
 use crate::support::patience::{PATIENCE, eventually};
 use crate::support::ports::held_port;
 use crate::support::push::{Manner, PushSubscriber};
@@ -51,6 +51,64 @@ fn event_streams_forbid_proxies_to_buffer() {
         assert_eq!(values("Cache-Control"), ["no-cache, no-transform"], "{target}: {head:?}");
         assert_eq!(values("X-Accel-Buffering"), ["no"], "{target}: {head:?}");
     }
+}
+
+#[test]
+fn stream_with_unknown_or_repeated_parameter_is_refused() {
+    let cloud = Cloud::shared();
+    let cases = [
+        ("/eventhandler/subscription?eventtype=A&eventtype=B", "'eventtype' was given several times"),
+        ("/eventhandler/subscription?eventtype=A&evnttype=B", "'evnttype' is unknown"),
+        ("/eventhandler/events?event_type=A&event_type=A", "'event_type' was given several times"),
+        ("/eventhandler/events?event_type=A&severty=Error", "'severty' is unknown"),
+        ("/eventhandler/events?event_type=A&metadata.a=1&metadata.a=2", "'metadata.a' was given several times"),
+        ("/eventhandler/events?event_type=A&since=0&since=0", "'since' was given several times"),
+        ("/api/v1/events?type=A&event_type=B", "'event_type' is unknown"),
+    ];
+    for (target, told) in cases {
+        let mut connection = cloud.connect(System::EventHandler);
+        connection.send_request("GET", target, &[], None).expect("the request is sent");
+        // A stream that is opened by mistake has no end to wait for.
+        let head = connection.read_head().expect("a head");
+        assert_eq!(head.status, 400, "{target}");
+        let body = Pieces::of(&head).expect("a length").next(&mut connection).expect("a body").unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains(told), "{target}: {body}");
+    }
+    let two = cloud.connect(System::EventHandler).request("GET", "/eventhandler/subscription?eventtype=A", &[("eventtype", "B")], None);
+    two.expect("an answer").expect_status(400);
+    let same = UnreadStream::open(cloud.address(System::EventHandler), "/eventhandler/subscription?eventtype=A", &[("eventtype", "a")]);
+    assert_eq!(same.head.status, 200);
+    let headers = [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-source", "//127.0.0.1:1/a"), ("ce-type", "A")];
+    let posted = cloud.connect(System::EventHandler).request("POST", "/api/v1/events?typ=A", &headers, Some(b"1")).expect("an answer");
+    assert!(posted.status == 400 && posted.text().contains("'typ' is unknown"), "{}", posted.text());
+}
+
+#[test]
+fn own_interface_refuses_unknown_and_repeated_parameters() {
+    let cloud = Cloud::shared();
+    let get = |target: &str| cloud.connect(System::Monitor).request("GET", target, &[], None).expect("an answer");
+    for (target, told) in [
+        ("/api/v1/audit?cout=5", "'cout' is unknown; known are from"),
+        ("/api/v1/audit?count=5&count=6", "'count' was given several times"),
+        ("/api/v1/topics?x=1", "has no query parameters"),
+        ("/api/v1/live?of=/api/v1/overview&of=/api/v1/topics", "'of' was given several times"),
+    ] {
+        let answer = get(target).expect_status(400);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{target}");
+        assert!(answer.text().contains(told), "{target}: {}", answer.text());
+    }
+    get("/api/v1/audit?count=5").expect_status(200);
+    get("/api/v1/authorization/explain?consumer=a&service=b&interface=HTTP-INSECURE-JSON&interface=HTTP-SECURE-JSON").expect_status(200);
+}
+
+#[test]
+fn core_systems_ignore_unknown_parameters_and_refuse_repeated_ones() {
+    let cloud = Cloud::shared();
+    let get = |target: &str| cloud.connect(System::ServiceRegistry).request("GET", target, &[], None).expect("an answer");
+    get("/serviceregistry/mgmt/systems?page=0&item_per_page=5&unknown=1&unknown=2").expect_status(200);
+    let refused = get("/serviceregistry/mgmt/systems?page=0&page=1&item_per_page=5").expect_status(400);
+    assert_eq!(refused.text(), "");
 }
 
 #[test]

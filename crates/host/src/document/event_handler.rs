@@ -19,6 +19,9 @@ macro_rules! stream {
     };
 }
 
+/// Beginnings of further names of a stream's query parameters: filters, and terms of real-time topics with their units.
+pub const FAMILIES: [&str; 4] = ["metadata.", "payload.", "deadline", "required"];
+
 /// CloudEvents at `/api/v1/events` of this port: a row each, with the whole path.
 pub const CLOUD_EVENTS: &[Description] = &[
     post(

@@ -61,6 +61,11 @@ impl<'t> Member<'t> {
         Self { name: optional.unwrap_or(name), is_required: optional.is_none(), kind: kind.trim(), meaning }
     }
 
+    /// True if it may be given several times.
+    pub fn is_list(&self) -> bool {
+        self.kind.starts_with('[')
+    }
+
     /// Its JSON Schema.
     pub fn schema(&self) -> Value {
         let mut schema = schema(self.kind);

@@ -64,7 +64,7 @@ pub const OPERATIONS: &[Description] = &[
         "consumer? name - or id; either it or cloud is given",
         "cloud? name - OPERATOR/NAME of another cloud",
         "service name",
-        "interface? name",
+        "interface? [name] - one or several",
         "provider? name - or id",
     ]),
     post(Bodkin, "api/v1/orchestration", "OrchestrationForm", "ExplainedOrchestration", "What a consumer would be given, and why.")

@@ -225,6 +225,9 @@ fn swagger_operation(mut operation: Value) -> Value {
         let members = parameter.as_object_mut().expect("a parameter is an object");
         members.remove("schema");
         members.extend(schema.as_object().expect("a schema is an object").clone());
+        if members["type"] == "array" {
+            members.insert("collectionFormat".into(), "multi".into());
+        }
     }
     let members = operation.as_object_mut().expect("an operation is an object");
     // Swagger 2.0 has no word for a certificate.

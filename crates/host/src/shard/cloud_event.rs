@@ -8,6 +8,7 @@ use bodkin_arrowhead::publication::cloud_event::{CloudEventError, HttpEvent, pub
 use super::{SYSTEM, Shard};
 use crate::{
     answer::{Answer, Permission},
+    document,
     http::RawRequest,
     request::{Method, Request},
     route,
@@ -24,7 +25,10 @@ impl Shard {
     pub(super) fn cloud_event(&mut self, slot: usize, request: &Request, raw: &RawRequest<'_>) {
         let allow = || Some(("Allow", route::allow_for_options(&METHODS, false)));
         match request.method {
-            Method::Post => self.publish_cloud_event(slot, raw),
+            Method::Post => match document::query::check_events(request) {
+                Ok(()) => self.publish_cloud_event(slot, raw),
+                Err(fault) => self.refuse_request(slot, raw, Answer::problem(400, &fault.to_string())),
+            },
             Method::Get => {
                 // Whoever may hear events in one form may in the other.
                 let stream = route::route(SYSTEM, Method::Get, "/eventhandler/events").expect("events can be heard");
