@@ -1,6 +1,7 @@
 //! An answer as a value, and its bytes. Which status and body an error has is decided here and nowhere else.
 
 use std::{
+    fmt,
     io::{self, Write},
     time::{Duration, SystemTime},
 };
@@ -47,6 +48,11 @@ impl Write for Bounded {
         Ok(())
     }
 }
+
+/// Header with the reason of an answer whose body is empty, as upstream's is.
+const REASON: &str = "Bodkin-Reason";
+/// Characters of that reason; the rest is cut.
+const REASON_LENGTH_MAX: usize = 200;
 
 /// Headers on every answer (reference 1.3).
 const COMMON_HEADERS: &str = "X-Content-Type-Options: nosniff\r\nX-XSS-Protection: 1; mode=block\r\nX-Frame-Options: DENY\r\n";
@@ -140,6 +146,18 @@ impl Answer {
         }
     }
 
+    /// A status without a body, and the reason in a header.
+    fn empty_because(status: u16, reason: &str) -> Self {
+        let visible = |letter: char| if matches!(letter, ' '..='~') { letter } else { '?' };
+        let reason = reason.chars().take(REASON_LENGTH_MAX).map(visible).collect();
+        Self { header: Some((REASON, reason)), ..Self::empty(status) }
+    }
+
+    /// The reason of an answer that gives it in a header only.
+    pub fn reason(&self) -> Option<&str> {
+        self.header.as_ref().filter(|(name, _)| *name == REASON).map(|(_, reason)| reason.as_str())
+    }
+
     /// A JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         Self::new(status, JSON, serde_json::to_vec(body).expect("answers have text keys and finite numbers"))
@@ -222,10 +240,10 @@ fn framework_timestamp(now: UtcTime) -> String {
 /// Why an operation gives no result.
 #[derive(Clone, Debug)]
 pub enum Refusal {
-    /// Not JSON, a wrong type, a missing parameter: 400 without a body, as upstream's framework answers.
-    Malformed,
-    /// A body that does not say it is JSON: 415 without a body.
-    NotJson,
+    /// Not JSON, a wrong type, a missing parameter: 400 without a body, as upstream's framework answers. The reason is in a header.
+    Malformed(String),
+    /// A body with this content type, which is not JSON's: 415 without a body, and the reason in a header.
+    NotJson(String),
     /// A core system's own error.
     Arrowhead(ArrowheadError),
     /// The caller may not do this; upstream's answer to it.
@@ -235,6 +253,13 @@ pub enum Refusal {
         /// Which rule refuses, for the audit log only.
         why: String,
     },
+}
+
+impl Refusal {
+    /// Refuses a request as malformed.
+    pub fn malformed(reason: impl fmt::Display) -> Self {
+        Self::Malformed(reason.to_string())
+    }
 }
 
 impl From<ArrowheadError> for Refusal {
@@ -255,8 +280,10 @@ impl From<StoreError> for Refusal {
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Malformed => Self::empty(400),
-            Refusal::NotJson => Self::empty(415),
+            Refusal::Malformed(reason) => Self::empty_because(400, &reason),
+            Refusal::NotJson(content_type) => {
+                Self::empty_because(415, &format!("Content-Type is '{content_type}'; application/json is expected"))
+            }
             Refusal::Arrowhead(error) => Self::new(error.error_code, ERROR_JSON, serde_json::to_vec(&error).expect("an error is JSON")),
             Refusal::Denied { error, why } => {
                 let text = serde_json::to_string(&error).expect("an error is JSON");
@@ -275,7 +302,7 @@ fn to_ascii(json: &str) -> String {
             continue;
         }
         for unit in character.encode_utf16(&mut [0; 2]) {
-            std::fmt::Write::write_fmt(&mut ascii, format_args!("\\u{unit:04x}")).expect("a string takes everything");
+            fmt::Write::write_fmt(&mut ascii, format_args!("\\u{unit:04x}")).expect("a string takes everything");
         }
     }
     ascii
@@ -296,7 +323,7 @@ impl DateText {
             self.second = second;
             self.text.clear();
             let date = httpdate::HttpDate::from(SystemTime::UNIX_EPOCH + Duration::from_secs(second));
-            std::fmt::Write::write_fmt(&mut self.text, format_args!("{date}")).expect("a string takes everything");
+            fmt::Write::write_fmt(&mut self.text, format_args!("{date}")).expect("a string takes everything");
         }
         &self.text
     }
@@ -323,7 +350,7 @@ impl Recipient<'_> {
 /// Appends an answer's bytes.
 pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Recipient<'_>) {
     let reason = http::StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Unknown");
-    let mut write = |part: std::fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
+    let mut write = |part: fmt::Arguments<'_>| out.write_fmt(part).expect("a vector takes everything");
     write(format_args!("HTTP/1.1 {} {reason}\r\n{COMMON_HEADERS}Date: {date}\r\n", answer.status));
     match answer.entity_tag {
         Some(tag) => write(format_args!("Cache-Control: no-cache\r\nETag: {tag}\r\n")),
@@ -440,6 +467,18 @@ mod tests {
         for out in [answer, stream] {
             assert!(String::from_utf8(out).unwrap().contains("\r\nStrict-Transport-Security: max-age="));
         }
+    }
+
+    #[test]
+    fn reason_of_a_malformed_request_is_a_header_line() {
+        let mut out = Vec::new();
+        let refusal = Refusal::malformed(format!("in\r\nvalid \u{e9} {}", "x".repeat(300)));
+        push_answer(&mut out, &Answer::from(refusal), "D", Recipient::CLOSED);
+        let text = String::from_utf8(out).unwrap();
+        let line = text.lines().find(|line| line.starts_with("Bodkin-Reason: ")).expect("a reason");
+        assert!(line.starts_with("Bodkin-Reason: in??valid ? xxx"), "{line}");
+        assert_eq!(line.len(), "Bodkin-Reason: ".len() + REASON_LENGTH_MAX);
+        assert!(text.contains("Content-Length: 0\r\n") && text.ends_with("\r\n\r\n"), "{text}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod token;
 mod traced;
 
 use std::{
+    fmt::Display,
     sync::Arc,
     time::{Instant, SystemTime},
 };
@@ -45,6 +46,7 @@ use crate::{
     gateway::Gateway,
     inbox::Inbox,
     log_book::LogBook,
+    malformed::MalformedLog,
     quality::Qualities,
     quotas::OwnerQuota,
     request::Request,
@@ -94,6 +96,8 @@ pub struct Control {
     pub gateway: Option<Arc<Gateway>>,
     /// Whether consumers of other clouds reach providers of this one by tunnels only.
     pub gateway_is_mandatory: bool,
+    /// Logs requests that are answered without a body.
+    pub malformed: MalformedLog,
     /// True if every system may end the subscriptions of others, as upstream has it.
     pub unsubscribe_by_any: bool,
 }
@@ -110,6 +114,7 @@ impl Control {
             None => self.answer_routed(system, routed, request).await,
             cause => caused_by(cause, Box::pin(self.answer_routed(system, routed, request))).await,
         };
+        self.malformed.note(system, request, &answer);
         self.end_answer(span, system, operation, request, &answer);
         answer
     }
@@ -153,13 +158,13 @@ impl Control {
             }
             Err(NoRoute::Asked { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(200) },
             Err(NoRoute::MethodNotAllowed { allow }) => return Answer { header: Some(("Allow", allow)), ..Answer::empty(405) },
-            Err(NoRoute::Malformed { .. }) => return Refusal::Malformed.into(),
+            Err(NoRoute::Malformed { .. }) => return Refusal::malformed("the id in the path is not a number").into(),
         };
         if let Some(refusal) = check_body(request) {
             return refusal;
         }
-        if document::query::check_repeated(system, request).is_err() {
-            return Refusal::Malformed.into();
+        if let Err(fault) = document::query::check_repeated(system, request) {
+            return Refusal::malformed(fault).into();
         }
         self.carry_out(system, route, request, admitted).await.unwrap_or_else(Answer::from)
     }
@@ -303,15 +308,15 @@ impl Control {
     }
 
     /// Parses a JSON body that need not be an object.
-    fn parsed<'r, T, E>(
+    fn parsed<'r, T, E: Display>(
         &self,
         system: CoreSystem,
         request: &'r Request,
         parse: impl FnOnce(&'r str) -> std::result::Result<T, E>,
     ) -> Result<T> {
         let started = Instant::now();
-        let text = std::str::from_utf8(&request.body).map_err(|_| Refusal::Malformed)?;
-        let parsed = parse(text).map_err(|_| Refusal::Malformed);
+        let text = std::str::from_utf8(&request.body).map_err(Refusal::malformed)?;
+        let parsed = parse(text).map_err(Refusal::malformed);
         self.record(system, Stage::Parse, started);
         parsed
     }
@@ -360,9 +365,9 @@ pub fn check_body(request: &Request) -> Option<Answer> {
         return Some(refused("This method needs a body.").and_close());
     }
     if request.body.is_empty() {
-        return Some(Refusal::Malformed.into());
+        return Some(Refusal::malformed("the body is missing").into());
     }
-    (!is_json(&request.content_type)).then(|| Refusal::NotJson.into())
+    (!is_json(&request.content_type)).then(|| Refusal::NotJson(request.content_type.clone()).into())
 }
 
 /// Whether a `Content-Type` says that a body is JSON.
@@ -373,15 +378,25 @@ pub fn is_json(content_type: &str) -> bool {
     media_type.eq_ignore_ascii_case("application/json") || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(SUFFIX))
 }
 
+/// The refusal of a request without a query parameter.
+pub fn missing(parameter: &str) -> Refusal {
+    Refusal::malformed(format_args!("the query parameter '{parameter}' is missing"))
+}
+
+/// The refusal of a request whose query parameter is not a number.
+pub fn not_a_number(parameter: &str) -> Refusal {
+    Refusal::malformed(format_args!("the query parameter '{parameter}' is not a number"))
+}
+
 /// A query parameter that must be there.
 fn required<'r>(request: &'r Request, name: &str) -> Result<&'r str> {
-    request.parameter(name).ok_or(Refusal::Malformed)
+    request.parameter(name).ok_or_else(|| missing(name))
 }
 
 /// A query parameter that must be a number if it is there; empty is absent.
 fn number(request: &Request, name: &str) -> Result<Option<i64>> {
     let text = request.parameter(name).map(str::trim).filter(|text| !text.is_empty());
-    text.map(|text| text.parse().map_err(|_| Refusal::Malformed)).transpose()
+    text.map(|text| text.parse().map_err(|_| not_a_number(name))).transpose()
 }
 
 /// The paging parameters of a list.

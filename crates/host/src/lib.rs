@@ -35,6 +35,7 @@ pub mod listener;
 pub mod listening;
 pub mod live;
 pub mod log_book;
+pub mod malformed;
 pub mod monitor;
 pub mod nats;
 pub mod node_events;

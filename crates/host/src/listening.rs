@@ -19,6 +19,7 @@ use bodkin_broker::{
 
 use crate::{
     answer::Refusal,
+    control::missing,
     document,
     request::Request,
     resume_token::{CloudTag, ResumeToken},
@@ -86,7 +87,7 @@ impl Listening {
             _ if request.parameter("eventtype").zip(header).is_some_and(|(parameter, header)| !parameter.eq_ignore_ascii_case(header)) => {
                 return Err(refused("The header eventtype and the parameter eventtype name two event types.".to_owned()).into());
             }
-            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype")).ok_or(Refusal::Malformed)?),
+            _ => (StreamForm::Payload, header.or_else(|| request.parameter("eventtype")).ok_or_else(|| missing("eventtype"))?),
         };
         let event_type = EventType::parse(name);
         let event_type = event_type.map_err(|error| refused(format!("Event type {error}")))?;

@@ -93,6 +93,7 @@ use crate::{
     gate::Gate,
     inbox::{Inbox, Message},
     limits::Limits,
+    malformed::MalformedLog,
     monitor::EventCounts,
     node_events::Crossing,
     pair::primary::Primary,
@@ -224,6 +225,8 @@ pub struct Shard {
     is_serving: bool,
     /// Errors of the system when connections are accepted.
     not_accepted: Seldom,
+    /// Requests that are answered without a body.
+    malformed: MalformedLog,
     /// Of a node that was promoted, until a publisher is back.
     failover: Option<failover::Failover>,
     /// Of a leader that is about to hand over.
@@ -307,6 +310,7 @@ impl Shard {
             is_ending: false,
             is_serving: false,
             not_accepted: Seldom::default(),
+            malformed: MalformedLog::default(),
             failover: None,
             hand_over: None,
             trust,

@@ -185,6 +185,7 @@ impl World {
             gateway: None,
             gateway_is_mandatory: false,
             unsubscribe_by_any: false,
+            malformed: Default::default(),
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: Default::default(),

@@ -67,6 +67,7 @@ impl Cloud {
             gateway: None,
             gateway_is_mandatory: false,
             unsubscribe_by_any: false,
+            malformed: Default::default(),
             store: opened.store.clone(),
             stages: Arc::default(),
             naming: NamingRules { secure_services: tokens.is_some(), ..NamingRules::default() },

@@ -31,6 +31,40 @@ fn entry(line: &str) -> Value {
 }
 
 #[test]
+fn malformed_request_has_its_reason_in_a_header_and_the_log() {
+    let cloud = Launch::new().start();
+    let send = |system: System, method: &str, target: &str, content_type: &str, body: Option<&[u8]>| {
+        let headers: &[(&str, &str)] = if body.is_some() { &[("Content-Type", content_type)] } else { &[] };
+        cloud.connect(system).request(method, target, headers, body).expect("an answer")
+    };
+    let json = "application/json";
+    type Case<'c> = (System, &'c str, &'c str, &'c str, Option<&'c [u8]>, u16, &'c str);
+    let cases: [Case<'_>; 7] = [
+        (System::ServiceRegistry, "POST", "/serviceregistry/register", json, Some(b"{\"a\": }"), 400, "expected value at line 1 column 7"),
+        (System::ServiceRegistry, "POST", "/serviceregistry/query", "text/plain", Some(b"{}"), 415, "Content-Type is 'text/plain'"),
+        (System::ServiceRegistry, "GET", "/serviceregistry/mgmt/systems/x", json, None, 400, "the id in the path is not a number"),
+        (System::Authorization, "POST", "/authorization/mgmt/intracloud", json, Some(b"[]"), 400, "expected an object"),
+        (System::Orchestrator, "GET", "/orchestrator/mgmt/store?page=x&item_per_page=1", json, None, 400, "'page' is not a number"),
+        (System::EventHandler, "POST", "/eventhandler/publish", json, Some(b"{\"eventType\""), 400, "EOF while parsing"),
+        (System::EventHandler, "DELETE", "/eventhandler/unsubscribe?system_name=a", json, None, 400, "'event_type' is missing"),
+    ];
+    for (system, method, target, content_type, body, status, reason) in cases {
+        let answer = send(system, method, target, content_type, body).expect_status(status);
+        assert_eq!(answer.text(), "", "{target}");
+        assert!(answer.header("bodkin-reason").is_some_and(|told| told.contains(reason)), "{target}: {:?}", answer.headers);
+    }
+    // One line a minute for each system, whatever is sent.
+    (0..20).for_each(|_| drop(send(System::ServiceRegistry, "POST", "/serviceregistry/register", json, Some(b"{"))));
+    (0..20).for_each(|_| drop(send(System::EventHandler, "POST", "/eventhandler/publish", json, Some(b"{"))));
+    let lines = || cloud.stderr().lines().filter(|line| line.contains("malformed request rejected")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(eventually(|| lines().len() >= 5), "{}", cloud.stderr());
+    // The Event Handler's port has two: what the shard answers and what the control plane answers.
+    assert_eq!(lines().len(), 5, "{}", cloud.stderr());
+    let said = cloud.stderr();
+    assert!(said.contains("expected value at line 1 column 7") && said.contains("/serviceregistry/register"), "{said}");
+}
+
+#[test]
 fn every_line_of_a_cloud_is_one_object_from_its_start_to_its_end() {
     // Nobody listens there.
     let launch = Launch::new().flags(["--log", "debug", "--otlp-url", "http://127.0.0.1:9"]).env("BODKIN_LOG_FORMAT", "json");

@@ -62,7 +62,8 @@ impl Control {
         if ports.is_empty() {
             return Err(ArrowheadError::bad_payload("The list of ports is empty.", CLOSE_SESSIONS).into());
         }
-        let numbers = ports.into_iter().map(|port| port.and_then(|port| port.trim().parse::<i64>().ok()).ok_or(Refusal::Malformed));
+        let number = |port: Option<String>| port.and_then(|port| port.trim().parse::<i64>().ok());
+        let numbers = ports.into_iter().map(|port| number(port).ok_or_else(|| Refusal::malformed("a port is not a number")));
         let ports = numbers.collect::<Result<BTreeSet<i64>>>()?;
         let gateway = self.tunnels()?;
         let failed = ports.into_iter().filter_map(|port| {

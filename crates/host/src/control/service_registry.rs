@@ -13,8 +13,8 @@ use bodkin_arrowhead::{
     system::SystemKey,
 };
 
-use super::{Control, Result, required};
-use crate::{answer::Refusal, request::Request};
+use super::{Control, Result, not_a_number, required};
+use crate::request::Request;
 
 const SYSTEM: CoreSystem = CoreSystem::ServiceRegistry;
 
@@ -42,5 +42,5 @@ pub(super) fn system_parameters(request: &Request) -> Result<(&str, &str, i64)> 
 }
 
 fn port(request: &Request) -> Result<i64> {
-    required(request, "port")?.trim().parse().map_err(|_| Refusal::Malformed)
+    required(request, "port")?.trim().parse().map_err(|_| not_a_number("port"))
 }

@@ -52,7 +52,7 @@ pub fn open_api(subject: &Subject<'_>) -> Value {
 fn info(subject: &Subject<'_>) -> Value {
     let description = "In secure mode a caller shows a certificate in the TLS handshake (security); in insecure mode nothing is asked, and nobody is denied. \
         Strings are taken for numbers and booleans, and unknown members are ignored. \
-        Requests of a core system that are not JSON or lack a parameter get an empty 400, other content types an empty 415; below /api/v1 every error is a problem (RFC 9457).";
+        Requests of a core system that are not JSON or lack a parameter get an empty 400, other content types an empty 415, with the reason in the header Bodkin-Reason; below /api/v1 every error is a problem (RFC 9457).";
     json!({"title": subject.title, "version": env!("CARGO_PKG_VERSION"), "description": description})
 }
 

@@ -215,6 +215,7 @@ impl Parts {
             gateway: self.gateway.clone(),
             gateway_is_mandatory: config.gateway_is_mandatory,
             unsubscribe_by_any: config.unsubscribe_by_any,
+            malformed: Default::default(),
         }
     }
 

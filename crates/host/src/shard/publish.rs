@@ -346,8 +346,8 @@ fn permitted<'r>(
     if !is_plain && let Some(refusal) = control::check_body(&whole()) {
         return Err(refusal);
     }
-    let text = std::str::from_utf8(raw.body).map_err(|_| Refusal::Malformed)?;
-    let mut form: PublishForm<'r> = json::parse_object(text).map_err(|_| Refusal::Malformed)?;
+    let text = std::str::from_utf8(raw.body).map_err(Refusal::malformed)?;
+    let mut form: PublishForm<'r> = json::parse_object(text).map_err(Refusal::malformed)?;
     if let Some(cause) = cause {
         form.carry(cause, metadata);
     }

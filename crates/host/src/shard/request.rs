@@ -85,6 +85,10 @@ impl Shard {
 
     /// Answers what the shard refuses; a denial goes by way of the audit log.
     pub(super) fn refuse_request(&mut self, slot: usize, raw: &RawRequest<'_>, refusal: Answer) {
+        if refusal.reason().is_some() {
+            let request = Request::from_raw(raw, self.connections[slot].client.peer.caller.clone());
+            self.malformed.note(SYSTEM, &request, &refusal);
+        }
         if !audit::is_denial(refusal.status) {
             return self.write(slot, &refusal, raw.keep_alive, raw.method == "HEAD");
         }

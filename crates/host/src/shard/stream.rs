@@ -137,8 +137,9 @@ fn consumer(snapshot: &Snapshot, request: &Request, admitted: Admitted<'_>) -> R
     let Some(name) = name else {
         return request.caller.system().map(|own| only_system_named(snapshot, own.as_str())).transpose();
     };
-    let address = request.parameter("address").ok_or(Refusal::Malformed)?;
-    let port = request.parameter("port").and_then(|text| text.trim().parse().ok()).ok_or(Refusal::Malformed)?;
+    let address = request.parameter("address").ok_or_else(|| control::missing("address"))?;
+    let port = request.parameter("port").ok_or_else(|| control::missing("port"))?;
+    let port = port.trim().parse().map_err(|_| control::not_a_number("port"))?;
     let key = parse_system_parameters(name, address, port, &request.path)?;
     let found = snapshot.system_by_key(key.as_str()).map(|system| system.id);
     let missing =

@@ -239,7 +239,7 @@ impl Control {
         let answer = answer.unwrap_or_else(|refusal| {
             let error = match refusal {
                 Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
-                Refusal::Malformed | Refusal::NotJson => {
+                Refusal::Malformed(_) | Refusal::NotJson(_) => {
                     ArrowheadError::invalid_parameter(format!("The question is no {}.", subject.as_str()))
                 }
             };
@@ -336,7 +336,7 @@ impl Control {
 
 /// A question as it must be.
 pub(super) fn asked<T: DeserializeOwned>(question: &str) -> Result<T> {
-    json::parse_object(question).map_err(|_| Refusal::Malformed)
+    json::parse_object(question).map_err(Refusal::malformed)
 }
 
 /// An answer as it is sent.

@@ -195,6 +195,6 @@ impl Control {
 fn told(refusal: Refusal) -> ArrowheadError {
     match refusal {
         Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
-        Refusal::Malformed | Refusal::NotJson => ArrowheadError::arrowhead("The question could not be made."),
+        Refusal::Malformed(_) | Refusal::NotJson(_) => ArrowheadError::arrowhead("The question could not be made."),
     }
 }

@@ -61,7 +61,7 @@ impl Control {
     /// `place` is address and port, with a slash between them.
     pub(in crate::control) fn show_relay_at(&self, place: &str) -> Result<Answer> {
         let (address, port) = place.split_once('/').expect("the path has both");
-        let port: i64 = port.parse().map_err(|_| Refusal::Malformed)?;
+        let port: i64 = port.parse().map_err(|_| Refusal::malformed("the port in the path is not a number"))?;
         let out_of_range = |_| ArrowheadError::bad_payload(format!("Relay port must be between 0 and 65535, not {port}."), RELAY_AT);
         let port = u16::try_from(port).map_err(out_of_range)?;
         let missing = || {

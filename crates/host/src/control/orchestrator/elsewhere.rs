@@ -114,7 +114,7 @@ fn in_vain(tried: Tried, time: AskingTime) -> Result<Answer> {
 pub(super) fn error_of(refusal: Refusal) -> ArrowheadError {
     match refusal {
         Refusal::Arrowhead(error) | Refusal::Denied { error, .. } => error,
-        Refusal::Malformed | Refusal::NotJson => ArrowheadError::arrowhead("The question could not be made."),
+        Refusal::Malformed(_) | Refusal::NotJson(_) => ArrowheadError::arrowhead("The question could not be made."),
     }
 }
 

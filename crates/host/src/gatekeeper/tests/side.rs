@@ -149,6 +149,7 @@ impl Side {
             gatekeeper: Some(gatekeeper),
             gateway_is_mandatory: gateway.is_some(),
             unsubscribe_by_any: false,
+            malformed: Default::default(),
             gateway,
             store: opened.store.clone(),
             stages: Arc::default(),
