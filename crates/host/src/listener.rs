@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use bodkin_arrowhead::core_service::CoreSystem;
+use bodkin_arrowhead::{access::Access, core_service::CoreSystem};
 use bodkin_store::Store;
 use bodkin_trust::tls::PeerError;
 use tokio::{net::TcpStream, time::timeout};
@@ -31,7 +31,7 @@ use crate::{
     limits::Limits,
     monitor::Monitor,
     problem,
-    quotas::{ANONYMOUS_BODY_BYTES_MAX, ConnectionPermit},
+    quotas::{ENROLLMENT_BODY_BYTES_MAX, ConnectionPermit},
     request::{Method, Request},
     security::{self, Peer, SecurePort},
     stage::Stage,
@@ -60,6 +60,14 @@ impl Service {
         match self {
             Self::System(..) => gate.admit(raw),
             Self::Monitor(_) => gate.admit_at_monitor(raw),
+        }
+    }
+
+    /// Bytes that the body of a peer's request can have. At the operator's port other clients enroll only.
+    fn body_bytes_max(&self, peer: &Peer, limits: &Limits) -> usize {
+        match self {
+            Self::Monitor(_) if Access::Operator.admit(&peer.caller).is_err() => limits.body_bytes_max.min(ENROLLMENT_BODY_BYTES_MAX),
+            _ => limits.body_bytes_max,
         }
     }
 
@@ -162,8 +170,7 @@ async fn exchange(
             return Ok(Some(channel));
         }
     };
-    let is_anonymous = context.security.is_some() && !peer.has_certificate();
-    let body_bytes_max = if is_anonymous { limits.body_bytes_max.min(ANONYMOUS_BODY_BYTES_MAX) } else { limits.body_bytes_max };
+    let body_bytes_max = service.body_bytes_max(&peer, limits);
     let mut reader = RequestReader::new(body_bytes_max).within(permit.buffer_quota());
     let mut date = DateText::default();
     loop {

@@ -27,9 +27,9 @@ use crate::{handshakes::Handshakes, limits::Limits, security::Peer};
 /// Memory for incomplete requests of one group of ports, in bytes.
 pub const BUFFER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Part of a group's memory that one client can use.
-const BUFFER_CLIENT_FRACTION: usize = 4;
-/// Bytes of the body of a request without a certificate in secure mode: enough for the enrollment of a system.
-pub const ANONYMOUS_BODY_BYTES_MAX: usize = 16 * 1024;
+const BUFFER_CLIENT_FRACTION: usize = 8;
+/// Bytes of a body at the operator's port in secure mode from clients other than operators: enough for the enrollment of a system.
+pub const ENROLLMENT_BODY_BYTES_MAX: usize = 16 * 1024;
 /// Connections of the operator's port, in secure mode of clients with a certificate.
 pub const MONITOR_CONNECTIONS_MAX: usize = 64;
 /// Connections of the operator's port of clients without a certificate in secure mode.

@@ -63,6 +63,9 @@ pub enum KeyStoreError {
     /// It is too short to be written with.
     #[error("the password has {0} characters; {PASSWORD_CHARACTERS_MIN} at least are expected, or Java's keytool does not take it")]
     ShortPassword(usize),
+    /// Java cannot open a key store with it.
+    #[error("the password has a character that is not ASCII, and Java does not open such a key store; use letters, digits and signs of ASCII")]
+    ForeignPassword,
     /// A certificate in it is none.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -126,6 +129,7 @@ pub fn read_anchors(der: &[u8], password: &str) -> Result<Vec<Certificate>, KeyS
 pub fn check_password(password: &str) -> Result<(), KeyStoreError> {
     match password.chars().count() {
         characters @ ..PASSWORD_CHARACTERS_MIN => Err(KeyStoreError::ShortPassword(characters)),
+        _ if !password.is_ascii() => Err(KeyStoreError::ForeignPassword),
         _ => Ok(()),
     }
 }
@@ -320,6 +324,7 @@ mod tests {
         let indefinite = [INDEFINITE, &[0; 20]].concat();
         assert!(is_key_store(&indefinite) && matches!(read_identity(&indefinite, PASSWORD), Err(KeyStoreError::Indefinite)));
         assert!(matches!(write_identity(&sensor(), "sensor", "12345"), Err(KeyStoreError::ShortPassword(5))));
+        assert!(matches!(write_identity(&sensor(), "sensor", "p\u{e4}ssw\u{f6}rt"), Err(KeyStoreError::ForeignPassword)));
     }
 
     #[test]

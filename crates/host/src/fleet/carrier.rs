@@ -375,14 +375,11 @@ impl Carrier {
                     );
                 }
             }
-            lane::Told::TooLong(events) => {
+            lane::Told::TooLong { events, bytes_max, is_servers } => {
                 state.lost.fetch_add(events, Relaxed);
-                tracing::error!(
-                    lane = name,
-                    events,
-                    "events are longer than a batch may be, and lost for {}: give a larger batch_bytes_max",
-                    self.purpose.stream()
-                );
+                let remedy = if is_servers { "raise max_payload of the NATS server" } else { "raise batch_bytes_max" };
+                let stream = self.purpose.stream();
+                tracing::error!(lane = name, events, bytes_max, "events lost for {stream}: longer than a batch; {remedy}");
             }
             lane::Told::Refused(why) => {
                 let why = match &self.stream {

@@ -102,8 +102,15 @@ pub enum Told {
     StreamLost(u64, u64),
     /// The subject is empty, which had everything up to this position: its messages were purged or too old, or the stream has lost them.
     Emptied(u64),
-    /// Events that are longer than a batch may be: a loss is told in their place.
-    TooLong(u64),
+    /// Events that are longer than a batch can be: a loss is reported in their place.
+    TooLong {
+        /// How many.
+        events: u64,
+        /// Bytes of a batch.
+        bytes_max: usize,
+        /// True if the server's `max_payload` is the reason, false if it is `batch_bytes_max`.
+        is_servers: bool,
+    },
     /// Something is tried again later.
     Refused(Refusal),
     /// It does not go on.
@@ -248,7 +255,9 @@ impl Lane {
             backlog.read(next, &mut batch);
             assert!(batch.records() > 0, "the backlog does not have what it says");
             if batch.too_long() > 0 {
-                told.push(Told::TooLong(batch.too_long()));
+                let bytes_max = self.batch_bytes_max();
+                let is_servers = bytes_max < self.terms.batch_bytes_max;
+                told.push(Told::TooLong { events: batch.too_long(), bytes_max, is_servers });
             }
             let identity = Identity { epoch: self.terms.epoch, first: next, last: next + batch.records() - 1 };
             self.taken(batch.bytes().len());

@@ -21,7 +21,7 @@ const SLOW_BODIES: usize = 300;
 /// Bytes of each body, one less than are announced.
 const BODY_BYTES: usize = 1024 * 1024 - 1;
 /// Memory of incomplete requests that one client can use in a group of ports, and as much again for what allocation adds.
-const GROWTH_MAX_KIB: u64 = 2 * 16 * 1024;
+const GROWTH_MAX_KIB: u64 = 2 * 8 * 1024;
 
 /// Resident memory of the cloud's process, in KiB.
 pub fn resident_kib(cloud: &Cloud) -> u64 {

@@ -5,8 +5,8 @@ use crate::support::http::Connection;
 use crate::support::patience::eventually;
 use crate::support::secure::{Client, SecureCloud};
 
-/// Longest body that a client without a certificate may send, in bytes.
-const ANONYMOUS_BODY_BYTES_MAX: usize = 16 * 1024;
+/// Longest body of a client at the operator's port that is no operator, in bytes.
+const ENROLLMENT_BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Sends a head that announces a body, and returns the status of the answer that comes without the body.
 fn status_of_head(client: &Client, secure: &SecureCloud, of: System, path: &str, length: usize, headers: &str) -> u16 {
@@ -43,14 +43,15 @@ fn head_is_enough_to_refuse_a_body() {
 }
 
 #[test]
-fn client_without_certificate_sends_short_bodies_only() {
+fn bodies_at_the_operators_port_are_short_but_for_operators() {
     let secure = SecureCloud::shared();
-    let nobody = Client::new(None);
+    let (nobody, system) = (Client::new(None), Client::system("enrolled"));
+    assert_eq!(status_of_head(&system, &secure, System::Monitor, "/api/v1/onboarding", ENROLLMENT_BODY_BYTES_MAX + 1, ""), 413);
     let status = |length| status_of_head(&nobody, &secure, System::Monitor, "/api/v1/onboarding", length, "");
-    assert_eq!(status(ANONYMOUS_BODY_BYTES_MAX + 1), 413);
+    assert_eq!(status(ENROLLMENT_BODY_BYTES_MAX + 1), 413);
     // A body within the limit is read, and judged by what it says.
     let mut connection = nobody.connect(secure.cloud.address(System::Monitor)).expect("a connection");
-    let body = vec![b' '; ANONYMOUS_BODY_BYTES_MAX];
+    let body = vec![b' '; ENROLLMENT_BODY_BYTES_MAX];
     let headers = [("Content-Type", "application/json")];
     let answer = connection.request("POST", "/api/v1/onboarding", &headers, Some(&body)).expect("an answer");
     assert_eq!(answer.status, 400, "{}", answer.text());
