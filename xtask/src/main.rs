@@ -10,6 +10,7 @@
 //! the machine. `./x test` runs all three.
 
 mod assertions;
+mod boundaries;
 mod imports;
 mod licence;
 mod links;
@@ -40,7 +41,8 @@ fn main() -> Result<ExitCode> {
         ["tree"] => {
             let files = tree::read(root)?;
             let lost = links::violations(&files, |path| root.join(path).exists());
-            tree::violations(&files).into_iter().chain(lost).chain(assertions::violations(&files)).collect()
+            let lists = boundaries::violations(&files);
+            tree::violations(&files).into_iter().chain(lost).chain(assertions::violations(&files)).chain(lists).collect()
         }
         ["assertions"] => {
             for Assertion { place, reason } in assertions::assertions(&tree::read(root)?) {
