@@ -19,6 +19,8 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const FIRST_BUFFER_BYTES: usize = 4 * 1024;
 /// Smallest free space offered to a read while the request's length is not known, in bytes.
 const READ_SPACE_MIN: usize = 1024;
+/// First bytes of a head that are parsed as they arrive, so that bytes of another protocol are refused at once.
+const FIRST_BYTES_MAX: usize = 64;
 
 /// A request that cannot be taken. It is answered with the status, and the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +169,10 @@ pub struct RequestReader {
     taken: usize,
     /// Bytes that are filled.
     filled: usize,
+    /// Bytes of the current request's head that were searched for the end of a line.
+    searched: usize,
+    #[cfg(test)]
+    heads_parsed: usize,
     head: Option<Head>,
     /// Bytes of a chunked body decoded so far; they stand behind the head, and the next chunk behind them.
     decoded: usize,
@@ -180,7 +186,19 @@ pub struct RequestReader {
 impl RequestReader {
     /// A reader whose requests have bodies of at most `body_bytes_max` bytes. Nothing is allocated before the first byte.
     pub fn new(body_bytes_max: usize) -> Self {
-        Self { buffer: Vec::new(), taken: 0, filled: 0, head: None, decoded: 0, body_bytes_max, quota: None, exceeded: None }
+        Self {
+            buffer: Vec::new(),
+            taken: 0,
+            filled: 0,
+            searched: 0,
+            #[cfg(test)]
+            heads_parsed: 0,
+            head: None,
+            decoded: 0,
+            body_bytes_max,
+            quota: None,
+            exceeded: None,
+        }
     }
 
     /// Limits the reader's memory by a quota.
@@ -246,7 +264,7 @@ impl RequestReader {
     /// Gives memory beyond `kept_bytes` back while nothing is under way.
     pub fn shrink(&mut self, kept_bytes: usize) {
         if !self.is_amid_request() && self.buffer.len() > kept_bytes {
-            (self.buffer, self.taken, self.filled) = (Vec::new(), 0, 0);
+            (self.buffer, self.taken, self.filled, self.searched) = (Vec::new(), 0, 0, 0);
             if let Some(quota) = &mut self.quota {
                 quota.release();
             }
@@ -293,6 +311,7 @@ impl RequestReader {
             },
         };
         self.taken = end;
+        self.searched = 0;
         self.head = None;
         self.decoded = 0;
         Ok(Some(self.raw(start, &head, body_start..body_start + body_length)?))
@@ -345,7 +364,17 @@ impl RequestReader {
     fn parsed_head(&mut self) -> Result<Option<Head>, HttpError> {
         if self.head.is_none() {
             let bytes = &self.buffer[self.taken..self.filled];
-            self.head = parse_head(bytes)?;
+            // A parse per line, not per read: a client that sends single bytes would make each of them cost a parse of all.
+            let line_end = bytes[self.searched..].iter().rposition(|byte| *byte == b'\n').map_or(0, |place| self.searched + place + 1);
+            let whole_lines = line_end.max(bytes.len().min(FIRST_BYTES_MAX));
+            if whole_lines > self.searched {
+                #[cfg(test)]
+                {
+                    self.heads_parsed += 1;
+                }
+                self.head = parse_head(&bytes[..whole_lines])?;
+            }
+            self.searched = bytes.len();
             if self.head.is_none() && bytes.len() >= HEAD_BYTES_MAX {
                 return Err(HttpError::HeadTooLong);
             }

@@ -55,6 +55,28 @@ fn requests_are_whole_however_the_stream_is_cut() {
 }
 
 #[test]
+fn head_in_single_bytes_is_parsed_per_line() {
+    let head = format!("GET /{} HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "a".repeat(7_000), "b".repeat(7_000));
+    let mut reader = RequestReader::new(BODY_MAX);
+    let mut requests = 0;
+    for byte in head.bytes() {
+        reader.extend(&[byte]);
+        requests += usize::from(reader.next().expect("a request").is_some());
+    }
+    assert_eq!(requests, 1);
+    assert!(reader.heads_parsed <= FIRST_BYTES_MAX + 4, "{} parses of a head with 4 lines", reader.heads_parsed);
+}
+
+#[test]
+fn bytes_of_another_protocol_are_refused_at_once() {
+    let client_hello = b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03";
+    for piece in [1, client_hello.len()] {
+        let (taken, error) = read(client_hello, piece);
+        assert!(taken.is_empty() && error == Some(HttpError::Malformed("This is not an HTTP/1.1 request.")), "{error:?}");
+    }
+}
+
+#[test]
 fn chunks_are_joined_and_trailers_passed_over() {
     let chunked = "POST /p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: v\r\n\r\nGET /r HTTP/1.1\r\nHost: x\r\n\r\n";
     check(chunked, &[("POST", "/p", true, "abcde"), ("GET", "/r", true, "")], None);
