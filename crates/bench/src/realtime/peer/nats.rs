@@ -15,6 +15,10 @@ use crate::realtime::dialect::{Dialect, End, Heard};
 const STREAM: &str = "BENCH";
 /// Longest line of the protocol.
 const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Largest message of the protocol: a server accepts no larger `max_payload`.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Status of a message that replaces a reply, because no server responded to the request.
+const NO_RESPONDERS: &str = "503";
 /// Subscription of answers and acknowledgements.
 const INBOX_SID: &str = "1";
 /// The first subscription of events.
@@ -177,19 +181,71 @@ impl Dialect for Nats {
                 return Ok(taken);
             };
             let line = std::str::from_utf8(&rest[..end]).context("the server sends no text")?;
-            let Some(arguments) = line.strip_prefix("MSG ") else {
+            let Some(message) = Message::parse(line)? else {
                 self.line(line, out, heard)?;
                 taken += end + 2;
                 continue;
             };
-            let words = || arguments.split(' ');
-            let length: usize = words().next_back().and_then(|length| length.parse().ok()).with_context(|| line.to_string())?;
-            let Some(payload) = rest.get(end + 2..end + 2 + length).filter(|_| rest.len() >= end + 2 + length + 2) else {
+            let length = message.length;
+            let Some(content) = rest.get(end + 2..end + 2 + length).filter(|_| rest.len() >= end + 2 + length + 2) else {
                 return Ok(taken);
             };
-            self.message(words().nth(1).unwrap_or_default(), payload, out, heard)?;
+            let (headers, payload) = content.split_at(message.header_length);
+            check_status(headers, line)?;
+            self.message(message.sid, payload, out, heard)?;
             taken += end + 2 + length + 2;
         }
+    }
+}
+
+/// The line in front of a message: `MSG subject sid [reply] length` or `HMSG subject sid [reply] header-length length`.
+struct Message<'a> {
+    sid: &'a str,
+    /// Bytes of the headers; `length` counts them, too.
+    header_length: usize,
+    length: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Returns `None` for a line that begins no message.
+    fn parse(line: &'a str) -> anyhow::Result<Option<Self>> {
+        let (arguments, has_headers) = match line.split_once(' ') {
+            Some(("MSG", arguments)) => (arguments, false),
+            Some(("HMSG", arguments)) => (arguments, true),
+            _ => return Ok(None),
+        };
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let number = |from_end: usize| words[words.len() - from_end].parse::<usize>().ok();
+        // The reply subject is optional.
+        let (length, header_length) = match (has_headers, words.len()) {
+            (false, 3 | 4) => (number(1), Some(0)),
+            (true, 4 | 5) => (number(1), number(2)),
+            _ => (None, None),
+        };
+        let (Some(length), Some(header_length)) = (length, header_length) else {
+            bail!("subject, subscription, and lengths of a message expected, found: {line}");
+        };
+        if length > MESSAGE_BYTES_MAX || header_length > length {
+            bail!("headers within a message of at most {MESSAGE_BYTES_MAX} bytes expected, found: {line}");
+        }
+        Ok(Some(Self { sid: words[1], header_length, length }))
+    }
+}
+
+/// Checks the status in the first header line, `NATS/1.0 503`, of a message that replaces a reply.
+///
+/// # Errors
+///
+/// Returns an error if the message has a status: this client requests nothing that is answered by a status.
+fn check_status(headers: &[u8], line: &str) -> anyhow::Result<()> {
+    let first = headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let first = String::from_utf8_lossy(first);
+    match first.split_once(' ').map(|(_, status)| status.trim()) {
+        None | Some("") => Ok(()),
+        Some(status) if status.starts_with(NO_RESPONDERS) => bail!(
+            "no server responds (status {status}, {line}): JetStream must be enabled, and the stream must have a leader; start again when it has"
+        ),
+        Some(status) => bail!("the server sends the status {status}: {line}"),
     }
 }
 
@@ -250,6 +306,32 @@ mod tests {
         };
         let (told, _) = heard(subscriber, b"MSG _INBOX.s.a 1 2\r\n{}\r\nPONG\r\nMSG _INBOX.s.a 1 2\r\n{}\r\nMSG events.s-A 2 1\r\nx\r\n");
         assert_eq!(told, ["Settled", "Event([120])"]);
+    }
+
+    #[test]
+    fn messages_with_headers_are_received() {
+        let words = b"INFO {}\r\nPONG\r\nHMSG bench.A.1 2 18 21\r\nNATS/1.0\r\nA: b\r\n\r\nxyz\r\nHMSG bench.A.1 2 reply 12 13\r\nNATS/1.0\r\n\r\n!\r\n";
+        let (told, _) = heard(Nats::core, words);
+        assert_eq!(told, ["Ready", "Event([120, 121, 122])", "Event([33])"]);
+    }
+
+    #[test]
+    fn request_without_responders_names_the_status() {
+        for status in ["503", "503 No Responders Available For Request"] {
+            let headers = format!("NATS/1.0 {status}\r\n\r\n");
+            let words = format!("HMSG _INBOX.p.a 1 {0} {0}\r\n{headers}\r\n", headers.len());
+            let mut client = Nats::jet_stream(End::Publisher, "p", 3);
+            let error = client.receive(&mut words.into_bytes(), &mut Vec::new(), &mut |_| {}).unwrap_err().to_string();
+            assert!(error.contains(status) && error.contains("must have a leader"), "{error}");
+        }
+    }
+
+    #[test]
+    fn lengths_of_messages_are_checked() {
+        for words in ["MSG a 1 x", "HMSG a 1 5", "HMSG a 1 6 5", "MSG a 1 18446744073709551615", "MSG a", "MSG 1"] {
+            let error = Nats::core().receive(&mut format!("{words}\r\n").into_bytes(), &mut Vec::new(), &mut |_| {});
+            assert!(error.as_ref().is_err_and(|error| error.to_string().contains(words)), "{words}: {error:?}");
+        }
     }
 
     #[test]
