@@ -11,6 +11,7 @@ mod commands;
 mod conditions;
 mod conformance;
 mod dashboard;
+mod data_directory;
 mod dealer;
 mod deliveries;
 mod demo;

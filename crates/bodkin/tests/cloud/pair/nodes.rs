@@ -178,6 +178,8 @@ pub struct Pair {
     /// How far the brokers' ports are from the standard ones; `None`: anywhere.
     offsets: Option<[HeldOffset; 2]>,
     is_secure: bool,
+    /// Client of the operator in secure mode; `None`: the system `sysop` of the tests' own cloud.
+    operator: Option<Client>,
 }
 
 impl Pair {
@@ -189,7 +191,7 @@ impl Pair {
     pub fn with(keys: &str, tables: &str) -> Self {
         let place = TempDir::new().expect("a temporary directory");
         fs::write(place.path().join(CONFIG), format!("{keys}{PLATFORM}{tables}")).expect("a file");
-        Self { place, witness_address: None, backup_address: None, offsets: None, is_secure: false }
+        Self { place, witness_address: None, backup_address: None, offsets: None, is_secure: false, operator: None }
     }
 
     /// In secure mode, on ports that the clients know: the Primary's trust directory, at the Backup all of it but the root's key, at the witness what it
@@ -206,6 +208,12 @@ impl Pair {
             fs::copy(primary.path().join(file), pair.trust("witness").join(file)).expect("a file is copied");
         }
         pair
+    }
+
+    /// Pair in secure mode whose configuration and data directories are in `place` already.
+    pub fn recorded(place: TempDir, operator: Client) -> Self {
+        let offsets = Some([held_offset(), held_offset()]);
+        Self { place, witness_address: None, backup_address: None, offsets, is_secure: true, operator: Some(operator) }
     }
 
     /// Another configuration for the nodes that start from now on.
@@ -325,7 +333,7 @@ impl Pair {
         let offset = self.offsets.as_ref().zip(known).map(|(offsets, node)| offsets[node].get().to_string());
         let ports: &[&str] = if let Some(offset) = &offset { &["--port-offset", offset] } else { &["--any-port"] };
         let arguments = [arguments, &witness, ports, self.mode()].concat();
-        let operator = self.is_secure.then(|| Client::system("sysop"));
+        let operator = self.is_secure.then(|| self.operator.clone().unwrap_or_else(|| Client::system("sysop")));
         let mut node = Node::start(&arguments, self.place.path(), data);
         node.operator = operator;
         node
