@@ -37,8 +37,8 @@ use crate::{
 
 /// The only protocol that is spoken over TLS (RFC 7301).
 pub const PROTOCOL: &[u8] = b"http/1.1";
-/// Sessions that a server keeps to be resumed, each with its client's chain (some 4 KiB); the oldest go first.
-pub const SESSIONS_MAX: usize = 8_192;
+/// Sessions that each port keeps for resumption, each with its client's chain (about 5 KiB); the oldest go first.
+pub const SESSIONS_MAX: usize = 1024;
 /// Sessions that a client of TLS 1.3 may resume behind one full handshake. Each resumption gives as many new ones.
 const TICKETS: usize = 1;
 /// Shortest RSA key of a peer.

@@ -7,7 +7,7 @@ use crate::realtime::{free_memory_bytes, release_free_memory};
 /// How often the allocator's free memory is read.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Free memory that the allocator keeps for the next requests, in bytes.
-const KEPT_BYTES: usize = 16 * 1024 * 1024;
+const KEPT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Looks at the allocator's free memory until it is stopped, and returns it to the system when there has been much at two looks.
 pub(super) async fn release() {
