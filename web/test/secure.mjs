@@ -61,6 +61,35 @@ await test("web_without_a_certificate_nothing_is_shown", async () => {
     await nobody.close();
 });
 
+await test("web_browser_without_certificate_signs_in_by_link", async () => {
+    const nobody = await as(null, null);
+    const page = await nobody.newPage();
+    await page.goto(`${monitor}/`);
+    await page.getByRole("heading", { name: "Sign in to this local cloud" }).waitFor();
+    await page.getByText("local.bodkin.arrowhead.eu").waitFor();
+    if (SHOTS) await page.screenshot({ path: `${SHOTS}/sign-in.png`, fullPage: true });
+    const findings = await severeFindings(page);
+    expect(findings.length === 0, findings.join("; "));
+    const link = (...options) => execFileSync(BODKIN, ["dashboard", ...options, "--trust", trust, ...reached(cloud)], { encoding: "utf8" }).split("\n")[0];
+    const used = link();
+    await page.goto(used);
+    await page.getByText("secure ·").waitFor();
+    expect(page.url().startsWith(`${monitor}/`) && !page.url().includes("token"), `the address keeps the token: ${page.url()}`);
+    expect((await page.locator(".state.lost").count()) === 0, `${await page.locator(".why").allTextContents()}`);
+    // A change, which the page sends with its own origin.
+    const made = await page.evaluate(() => fetch("/serviceregistry/mgmt/services", { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"serviceDefinition":"by-link"}' }).then((answer) => answer.status));
+    expect(made === 201, `a change is answered ${made}`);
+    const [cookie] = await nobody.cookies();
+    expect(cookie.httpOnly && cookie.secure && cookie.sameSite === "Strict" && cookie.name.startsWith("__Host-"), JSON.stringify(cookie));
+    const again = await as(null, null);
+    expect((await (await again.newPage()).goto(used)).status() === 401, "a link signs in twice");
+    const short = link("--valid-s", "1");
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    expect((await (await again.newPage()).goto(short)).status() === 401, "a link outlives its time");
+    await again.close();
+    await nobody.close();
+});
+
 await test("web_the_operator_sees_and_manages", async () => {
     const page = await operator.newPage();
     for (const name of ["overview", "systems", "audit"]) {

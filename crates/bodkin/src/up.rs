@@ -238,7 +238,8 @@ fn tell_new(config: &HostConfig) {
         "the cloud has new certificates and keys:\n  \
         the operator's (sysop), for management: {trust}/systems/sysop.crt and sysop.key\n  \
         every other system needs its own: bodkin cert issue --data {data} --system NAME\n  \
-        a browser needs the operator's as a key store, and {trust}/root.crt: bodkin cert issue --data {data} --system sysop --p12 sysop.p12 --password-file FILE\n  \
+        a browser on this machine: bodkin dashboard --data {data} prints a link that signs it in\n  \
+        a browser elsewhere needs the operator's as a key store, and {trust}/root.crt: bodkin cert issue --data {data} --system sysop --p12 sysop.p12 --password-file FILE\n  \
         what systems trust: {trust}/cloud.crt; keep {trust}/root.key at another place"
     );
 }

@@ -241,6 +241,24 @@ answer! {
 }
 
 answer! {
+    /// A link that signs the operator's browser in once.
+    DashboardLink {
+        /// Path at Bodkin's own port, with the secret of the link.
+        path: String,
+        /// Seconds for which the link is valid.
+        expires_in_seconds: u64,
+    }
+}
+
+answer! {
+    /// Sessions of the dashboard that were ended.
+    EndedSessions {
+        /// Their number.
+        ended: usize,
+    }
+}
+
+answer! {
     /// A lane that continues behind another process's batch.
     AdoptedLane {
         /// Its name.

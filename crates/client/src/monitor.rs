@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     answer::{
-        AccessExplanation, AdoptedLane, DeadLetter, Delivery, EventLogState, EventTypeState, ExplainedOrchestration, Explanation,
-        GraphMove, GraphState, HandedOver, List, MoveForm, NodeOverview, NodeState, OnboardingGrant, PlatformState, RealTimeTopic, Removed,
-        Replayed, ServiceQueryResult, ServiceState,
+        AccessExplanation, AdoptedLane, DashboardLink, DeadLetter, Delivery, EndedSessions, EventLogState, EventTypeState,
+        ExplainedOrchestration, Explanation, GraphMove, GraphState, HandedOver, List, MoveForm, NodeOverview, NodeState, OnboardingGrant,
+        PlatformState, RealTimeTopic, Removed, Replayed, ServiceQueryResult, ServiceState,
     },
     connection::Connection,
     error::CallError,
@@ -176,6 +176,23 @@ impl Monitor {
     /// Has the other node of a reliable pair lead; the answer comes when it does.
     pub async fn hand_over(&self) -> Result<HandedOver, CallError> {
         self.connection.ask(Method::POST, "/api/v1/pair/hand-over", None::<&()>).await
+    }
+
+    /// Makes a link that signs the operator's browser in to the dashboard, once.
+    ///
+    /// # Errors
+    /// Returns an error if the caller is not the operator or is at another machine, or if too many links are pending.
+    pub async fn make_dashboard_link(&self, expires_in_seconds: u64) -> Result<DashboardLink, CallError> {
+        let form = serde_json::json!({"expiresInSeconds": expires_in_seconds});
+        self.connection.ask(Method::POST, "/api/v1/dashboard/links", Some(&form)).await
+    }
+
+    /// Ends every session of the dashboard, and withdraws every pending link.
+    ///
+    /// # Errors
+    /// Returns an error if the caller is not the operator.
+    pub async fn end_dashboard_sessions(&self) -> Result<EndedSessions, CallError> {
+        self.connection.ask(Method::DELETE, "/api/v1/dashboard/sessions", None::<&()>).await
     }
 
     /// Has a stopped lane to the fleet's stream continue behind another process's batch.

@@ -98,6 +98,8 @@ pub struct Answer {
     pub header: Option<(&'static str, String)>,
     /// What was asked for by `OPTIONS`, and may be done.
     pub permission: Option<Box<Permission>>,
+    /// A cookie that the browser is to keep (`Set-Cookie`).
+    pub cookie: Option<String>,
     /// Of what may be kept, its entity tag with its quotes: it is asked for again each time, and not sent again while it is the same.
     pub entity_tag: Option<&'static String>,
     /// The body.
@@ -117,6 +119,7 @@ impl Answer {
             content_type: Some(content_type),
             header: None,
             permission: None,
+            cookie: None,
             entity_tag: None,
             body,
             close: false,
@@ -138,6 +141,7 @@ impl Answer {
             content_type: None,
             header: None,
             permission: None,
+            cookie: None,
             entity_tag: None,
             body: Vec::new(),
             close: false,
@@ -371,6 +375,9 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
     }
     if let Some((name, value)) = &answer.header {
         write(format_args!("{name}: {value}\r\n"));
+    }
+    if let Some(cookie) = &answer.cookie {
+        write(format_args!("Set-Cookie: {cookie}\r\n"));
     }
     if let Some(Permission::Post { origin }) = answer.permission.as_deref() {
         write(format_args!("WebHook-Allowed-Origin: {origin}\r\nWebHook-Allowed-Rate: *\r\n"));

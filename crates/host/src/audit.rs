@@ -322,6 +322,8 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: body.into(),

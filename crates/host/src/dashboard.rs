@@ -4,6 +4,8 @@
 //! same (RFC 9110, section 15.4.5): no page of one version runs with the script of another.
 
 pub mod follower;
+pub mod sign_in;
+pub mod stranger;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -104,6 +106,8 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: if_none_match.map(str::to_owned),
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: Vec::new(),

@@ -39,20 +39,22 @@ use crate::{
 const PAGE: &str = include_str!("document/page.html");
 /// The page may load nothing and call nobody but the port it came from. Its own script and style are named by their hashes (Content Security Policy Level 3, section 2.3.1): nothing that came into it in another way runs.
 static PAGE_POLICY: LazyLock<String> = LazyLock::new(|| {
-    let source = |element: &str| {
-        let text = PAGE.split_once(&format!("<{element}>")).and_then(|(_, rest)| rest.split_once(&format!("</{element}>")));
-        let (text, _) = text.expect("the page has one of each");
-        format!("'sha256-{}'", base64::encode(digest(&SHA256, text.as_bytes()).as_ref()))
-    };
     format!(
         "default-src 'none'; script-src {}; style-src {}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        source("script"),
-        source("style")
+        hash_of(PAGE, "script"),
+        hash_of(PAGE, "style")
     )
 });
 
 const PAGE_PATH: &str = "/swagger-ui.html";
 const SWAGGER_PATH: &str = "/v2/api-docs";
+
+/// Returns the hash by which a policy names the only element of this kind in a page.
+pub fn hash_of(page: &str, element: &str) -> String {
+    let text = page.split_once(&format!("<{element}>")).and_then(|(_, rest)| rest.split_once(&format!("</{element}>")));
+    let (text, _) = text.expect("the page has one of each");
+    format!("'sha256-{}'", base64::encode(digest(&SHA256, text.as_bytes()).as_ref()))
+}
 
 /// The answer, if the path is one of the documents'.
 pub fn answer(port: Port, request: &Request) -> Option<Answer> {
@@ -134,6 +136,7 @@ fn operations(port: Port) -> Vec<Description> {
 /// What is asked of who uses an operation of Bodkin's own port.
 fn credential(row: &Description) -> Credential {
     match access(&format!("/{}", row.path)) {
+        Access::Anyone if row.path == "dashboard/enter" => Credential::Link,
         Access::Anyone if row.needs_keys => Credential::Grant,
         Access::Anyone => Credential::None,
         Access::Operator => Credential::Operator,
@@ -189,7 +192,7 @@ mod tests {
                 let expected = match row.credential {
                     Credential::None => [false, false],
                     Credential::System => [true, false],
-                    Credential::Operator | Credential::Grant => [true, true],
+                    Credential::Operator | Credential::Grant | Credential::Link => [true, true],
                 };
                 assert_eq!(denials, expected, "{port:?} {:?} {}", row.method, row.path);
                 for scheme in operation["security"].as_array().unwrap().iter().flat_map(|schemes| schemes.as_object().unwrap().keys()) {

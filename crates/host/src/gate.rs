@@ -245,6 +245,15 @@ impl Gate {
         port.parse() == Ok(self.dashboard_port) && (self.names.contain(name) || is_here())
     }
 
+    /// Returns true if no page but one of this very port can have sent a request: it names that origin, or it names none and changes nothing.
+    pub fn is_from_own_page(&self, raw: &RawRequest<'_>) -> bool {
+        match raw.origin {
+            Some(origin) => self.is_own_page(origin, raw.host),
+            // Browsers leave it out of a page's own reads only, and of what the address bar opens.
+            None => SAFE_METHODS.contains(&raw.method),
+        }
+    }
+
     /// Whether an origin is that which is called: a page of this very port, whose browser needs no leave to read.
     fn is_own_page(&self, origin: &str, host: &str) -> bool {
         origin.strip_prefix(self.scheme).is_some_and(|authority| authority.eq_ignore_ascii_case(host))

@@ -100,6 +100,10 @@ pub struct RawRequest<'b> {
     pub authorization: Option<&'b str>,
     /// `If-None-Match`: entity tags of what the client still has.
     pub if_none_match: Option<&'b str>,
+    /// `Accept`: media types that the client reads.
+    pub accept: Option<&'b str>,
+    /// `Cookie`: what this server has set in a browser. Browsers send one such header (RFC 6265, section 5.4); a further one is ignored.
+    pub cookie: Option<&'b str>,
     /// Values of `Forwarded`, in the order they came.
     pub forwarded: Vec<&'b str>,
     /// Values of `X-Forwarded-For`.
@@ -146,6 +150,8 @@ struct Head {
     asked_method: Option<(usize, usize)>,
     authorization: Option<(usize, usize)>,
     if_none_match: Option<(usize, usize)>,
+    accept: Option<(usize, usize)>,
+    cookie: Option<(usize, usize)>,
     forwarded: Vec<(usize, usize)>,
     forwarded_for: Vec<(usize, usize)>,
     /// Once it was given; of two that it was given neither counts.
@@ -261,6 +267,15 @@ impl RequestReader {
         self.head.is_some()
     }
 
+    /// Lets the request whose head was read have a longer body. Returns false if its length is not known, or is longer.
+    pub fn raise_body_limit(&mut self, body_bytes_max: usize) -> bool {
+        let is_enough = matches!(self.head, Some(Head { body: BodyLength::Bytes(bytes), .. }) if bytes <= body_bytes_max);
+        if is_enough {
+            self.body_bytes_max = self.body_bytes_max.max(body_bytes_max);
+        }
+        is_enough
+    }
+
     /// Gives memory beyond `kept_bytes` back while nothing is under way.
     pub fn shrink(&mut self, kept_bytes: usize) {
         if !self.is_amid_request() && self.buffer.len() > kept_bytes {
@@ -348,6 +363,9 @@ impl RequestReader {
             asked_method: head.asked_method.map(text).transpose().map_err(malformed)?,
             authorization: head.authorization.map(text).transpose().map_err(malformed)?,
             if_none_match: head.if_none_match.map(text).transpose().map_err(malformed)?,
+            // These two matter to browsers only: other octets in them are no reason to reject a request.
+            accept: head.accept.and_then(|place| text(place).ok()),
+            cookie: head.cookie.and_then(|place| text(place).ok()),
             forwarded: texts(&head.forwarded).map_err(malformed)?,
             forwarded_for: texts(&head.forwarded_for).map_err(malformed)?,
             trace,
@@ -503,6 +521,8 @@ fn read_header(
         15 if is("X-Forwarded-For") => head.forwarded_for.push(place(value)),
         9 if is("eventtype") => head.event_type = Some(place(value)),
         6 if is("Origin") => head.origin = Some(place(value)),
+        6 if is("Accept") => head.accept = Some(place(value)),
+        6 if is("Cookie") && head.cookie.is_none() => head.cookie = Some(place(value)),
         6 if is("Expect") => head.expects_continue = value.eq_ignore_ascii_case(b"100-continue") && version == 1,
         10 if is("Connection") => {
             let words = || value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);

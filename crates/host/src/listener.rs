@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use bodkin_arrowhead::{access::Access, core_service::CoreSystem};
+use bodkin_arrowhead::{access::Access, core_service::CoreSystem, service_registry::Sender};
 use bodkin_store::Store;
 use bodkin_trust::tls::PeerError;
 use tokio::{net::TcpStream, time::timeout};
@@ -25,13 +25,14 @@ use crate::{
     async_channel::{AsyncChannel, Socket},
     channel::Channel,
     control::Control,
+    dashboard::sign_in::{Cookie, Session},
     gate::{Admission, Gate, Reader},
     handshakes::HandshakeSlot,
-    http::{Persistence, RawRequest, RequestReader},
+    http::{HttpError, Persistence, RawRequest, RequestReader},
     limits::Limits,
     monitor::Monitor,
     problem,
-    quotas::{ENROLLMENT_BODY_BYTES_MAX, ConnectionPermit},
+    quotas::{ConnectionPermit, ENROLLMENT_BODY_BYTES_MAX},
     request::{Method, Request},
     security::{self, Peer, SecurePort},
     stage::Stage,
@@ -48,10 +49,20 @@ pub enum Service {
 }
 
 impl Service {
-    async fn answer(&self, request: &Request) -> Answer {
+    async fn answer(&self, request: &Request, peer: &Peer) -> Answer {
         match self {
             Self::System(system, control) => control.answer(*system, request).await,
-            Self::Monitor(monitor) => monitor.answer(request).await,
+            Self::Monitor(monitor) => monitor.answer(request, peer).await,
+        }
+    }
+
+    /// Returns what the cookie of a request is worth. A certificate counts before a cookie.
+    fn cookie(&self, raw: &RawRequest<'_>, sender: Option<&Sender>, gate: &Gate, peer: &Peer) -> Cookie {
+        match self {
+            Self::Monitor(monitor) if !peer.has_certificate() => {
+                monitor.sign_in.as_ref().map_or(Cookie::None, |sign_in| sign_in.session(raw, sender, gate, Instant::now()))
+            }
+            _ => Cookie::None,
         }
     }
 
@@ -175,7 +186,7 @@ async fn exchange(
     let mut date = DateText::default();
     loop {
         let received = receive(&mut channel, &mut reader, context, ends, &peer, &mut serving).await?;
-        let Arrived { request, keep_alive, page, answer, is_standby } = match received {
+        let Arrived { request, keep_alive, page, answer, is_standby, session } = match received {
             Received::Request(arrived) => *arrived,
             Received::Closed => {
                 channel.close();
@@ -196,7 +207,7 @@ async fn exchange(
             None => {
                 let _under_way = context.security.as_ref().map(|port| port.answering());
                 // Boxed, so that a connection without a request does not hold memory for answering one.
-                Box::pin(service.answer(&request)).await
+                Box::pin(service.answer(&request, &peer)).await
             }
         };
         if let (parts, Service::Monitor(monitor)) = (answer.live, service)
@@ -205,7 +216,8 @@ async fn exchange(
             match monitor.live.enter(&request) {
                 Some(reader) => {
                     let asked = (&request, page.as_deref());
-                    Box::pin(live::tell(&mut channel, context, (&**monitor, parts, &reader), asked, &peer, &mut serving)).await?;
+                    let by = (session.as_ref().map_or(&peer, |session| &session.peer), session.as_deref());
+                    Box::pin(live::tell(&mut channel, context, (&**monitor, parts, &reader), asked, by, &mut serving)).await?;
                     return Ok(Some(channel));
                 }
                 None => answer = crate::live::too_many(),
@@ -247,6 +259,8 @@ struct Arrived {
     /// The answer, where the gate has one.
     answer: Option<Box<Answer>>,
     is_standby: bool,
+    /// The session of the operator's browser, if its cookie stands for one.
+    session: Option<Arc<Session>>,
 }
 
 enum Received {
@@ -267,22 +281,27 @@ async fn receive(
     peer: &Peer,
     serving: &mut Serving,
 ) -> io::Result<Received> {
-    let PortContext { service, gate, limits, .. } = context;
+    let PortContext { service, limits, .. } = context;
     let mut is_head_checked = false;
     let mut first_byte: Option<Instant> = reader.is_amid_request().then(Instant::now);
     loop {
         match reader.next() {
             Ok(Some(raw)) => {
                 service.record(Stage::Receive, first_byte.map_or(Duration::ZERO, |first| first.elapsed()));
-                let Admission { reader: page, answer, is_standby } = service.admission(gate, &raw);
-                let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
-                return Ok(Received::Request(Box::new(Arrived { request, keep_alive: raw.keep_alive, page, answer, is_standby })));
+                return Ok(Received::Request(Box::new(arrived(&raw, context, ends, peer))));
             }
             Ok(None) => {}
             Err(error) => {
                 // A client that may not make the request is not told how long its body could be.
-                let refused = refused_by_head(reader, context, ends, peer);
-                return Ok(refused.unwrap_or_else(|| Received::Broken(Answer::of_http_error(error))));
+                if let Some(refused) = refused_by_head(reader, context, ends, peer) {
+                    return Ok(refused);
+                }
+                let head = reader.head().ok().flatten().map(|raw| arrived(&raw, context, ends, peer));
+                let is_operator = head.is_some_and(|arrived| Access::Operator.admit(&arrived.request.caller).is_ok());
+                if error == HttpError::BodyTooLong && is_operator && reader.raise_body_limit(limits.body_bytes_max) {
+                    continue;
+                }
+                return Ok(Received::Broken(Answer::of_http_error(error)));
             }
         }
         if reader.is_amid_body()
@@ -331,16 +350,35 @@ async fn receive(
     }
 }
 
+/// Returns a request with what the gate says of it, and with the session of its cookie.
+fn arrived(raw: &RawRequest<'_>, context: &PortContext, ends: (IpAddr, IpAddr), peer: &Peer) -> Arrived {
+    let PortContext { service, gate, .. } = context;
+    let Admission { reader: page, answer, is_standby } = service.admission(gate, raw);
+    let mut request = Request::from_raw(raw, peer.caller.clone()).over(raw, ends.0, ends.1);
+    let session = match service.cookie(raw, request.sender.as_ref(), gate, peer) {
+        Cookie::None => None,
+        Cookie::Foreign => {
+            request.is_forged = true;
+            None
+        }
+        Cookie::Session(session) => {
+            request.caller = session.peer.caller.clone();
+            Some(session)
+        }
+    };
+    Arrived { request, keep_alive: raw.keep_alive, page, answer, is_standby, session }
+}
+
 /// Returns a request whose head is enough to refuse it: its body is not read. Its connection is closed after the answer.
 fn refused_by_head(reader: &RequestReader, context: &PortContext, ends: (IpAddr, IpAddr), peer: &Peer) -> Option<Received> {
     let raw = match reader.head() {
         Ok(head) => head?,
         Err(error) => return Some(Received::Broken(Answer::of_http_error(error))),
     };
-    let Admission { reader: page, answer, is_standby } = context.service.admission(&context.gate, &raw);
-    let request = Request::from_raw(&raw, peer.caller.clone()).over(&raw, ends.0, ends.1);
-    let is_refused = answer.is_some() || !context.service.admits(&request);
-    is_refused.then(|| Received::Request(Box::new(Arrived { request, keep_alive: Persistence::Close, page, answer, is_standby })))
+    let mut arrived = arrived(&raw, context, ends, peer);
+    let is_refused = arrived.answer.is_some() || !context.service.admits(&arrived.request);
+    arrived.keep_alive = Persistence::Close;
+    is_refused.then(|| Received::Request(Box::new(arrived)))
 }
 
 /// Waits until there is something to read. False: the cloud stops, and nothing has come.

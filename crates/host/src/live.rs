@@ -196,6 +196,8 @@ pub(crate) mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: Vec::new(),

@@ -11,6 +11,7 @@ mod pair;
 mod quality;
 mod quotas;
 mod relay;
+mod sign_in;
 mod stalls;
 mod tunnel;
 
@@ -33,7 +34,7 @@ use crate::{
     answer::Answer,
     api::{self, Api},
     control::now,
-    dashboard,
+    dashboard::{self, sign_in::SignIn},
     disk::DataDisk,
     dns_sd::DnsSdCounts,
     document,
@@ -45,7 +46,7 @@ use crate::{
     relay::server::RelayServer,
     request::{Method, Request},
     route,
-    security::Security,
+    security::{Peer, Security},
     server::Port,
     shared,
     stage::{Histogram, Stage, Stages},
@@ -142,6 +143,8 @@ pub struct Monitor {
     pub pair: Option<PairHandle>,
     /// The cloud's certificates; `None` in insecure mode.
     pub security: Option<Arc<Security>>,
+    /// Browsers of the operator that are signed in; `None` in insecure mode.
+    pub sign_in: Option<SignIn>,
     /// The relay inside this cloud.
     pub relay: Option<RelayServer>,
     /// Where the data directory is.
@@ -206,9 +209,12 @@ impl Monitor {
     }
 
     /// Answers one request.
-    pub async fn answer(&self, request: &Request) -> Answer {
-        if let Some(denial) = refuse_stranger(request) {
+    pub async fn answer(&self, request: &Request, peer: &Peer) -> Answer {
+        if let Some(denial) = self.refuse(request) {
             return self.api.audit.denied(request, denial).await;
+        }
+        if let Some(answer) = self.sign_in(request, peer).await {
+            return answer;
         }
         // The operator manages the core systems here as on their own ports: a page calls one port, and shows one certificate.
         if let Some(system) = managed(&request.path).filter(|system| self.serves(*system)) {
@@ -346,7 +352,7 @@ const ONBOARDING: &str = "/api/v1/onboarding";
 pub fn access(path: &str) -> Access {
     match path {
         // Who comes to its first certificate has none; the secret is asked instead.
-        "/healthz" | "/readyz" | ONBOARDING => Access::Anyone,
+        "/healthz" | "/readyz" | ONBOARDING | sign_in::ENTER => Access::Anyone,
         _ if path.starts_with(api::BASE) => Access::Operator,
         _ => Access::Cloud,
     }
@@ -454,6 +460,8 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: Vec::new(),

@@ -83,6 +83,10 @@ pub struct Request {
     pub bearer: Option<String>,
     /// `If-None-Match`: what the client still has of the answer (RFC 9110, section 13.1.2).
     pub if_none_match: Option<String>,
+    /// True if the client is a browser that wants to show a page: `Accept` names HTML.
+    pub accepts_html: bool,
+    /// True if the request has the cookie of the operator's session, and another page than the dashboard may have sent it.
+    pub is_forged: bool,
     /// What has caused it, if it is of a trace.
     pub trace: Option<Cause>,
     /// Whether `Content-Length: 0` was said.
@@ -106,6 +110,8 @@ impl Request {
             content_type: raw.content_type.to_owned(),
             bearer: raw.authorization.and_then(bearer).map(str::to_owned),
             if_none_match: raw.if_none_match.map(str::to_owned),
+            accepts_html: raw.accept.is_some_and(names_html),
+            is_forged: false,
             trace: raw.trace.clone(),
             says_empty: raw.says_empty,
             body: raw.body.to_owned(),
@@ -129,6 +135,16 @@ impl Request {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// Returns true if a list of media ranges names HTML. `*/*`, which programs send, does not.
+fn names_html(accept: &str) -> bool {
+    accept.split(',').any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_html = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("text/html"));
+        let is_refused = |part: &str| part.strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+        is_html && !parts.any(is_refused)
+    })
 }
 
 /// The token of a bearer; `None` of another scheme.

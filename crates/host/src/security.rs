@@ -175,6 +175,25 @@ impl Peer {
         self.has_certificate() && matches!(&self.caller, Caller::Certified(name) if name.system.is_none() && !name.is_device)
     }
 
+    /// A system that has shown a certificate of the directory's authority, which is issued for this test.
+    #[cfg(test)]
+    pub(crate) fn issued_for_test(directory: &TrustDirectory, system: &str) -> Self {
+        let name =
+            bodkin_arrowhead::common_name::SystemCommonName { system: SystemName::from_stored(system), cloud: directory.cloud().unwrap() };
+        let authority = directory.authority().unwrap();
+        let profile = bodkin_trust::Profile::system(&name, &[], tls::now(), Duration::from_secs(86_400));
+        let key = authority.certificate().public_key_info().to_vec();
+        let certificate = authority.certify(&profile, &key).unwrap();
+        let caller = Caller::certified(&name.to_string(), &name.cloud);
+        Self { caller, certificate: Some(Arc::new(certificate)), withdrawals: 0 }
+    }
+
+    /// The serial number of the certificate that was shown.
+    #[cfg(test)]
+    pub(crate) fn serial(&self) -> Option<String> {
+        self.certificate.as_ref().map(|certificate| certificate.serial_text())
+    }
+
     /// Whoever connects in insecure mode.
     pub fn anonymous() -> Self {
         Self { caller: Caller::Anonymous, certificate: None, withdrawals: 0 }

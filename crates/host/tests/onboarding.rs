@@ -87,6 +87,8 @@ fn request(method: Method, path: &str, body: &Value, caller: Caller, from: &str)
         content_type: "application/json".into(),
         bearer: None,
         if_none_match: None,
+        accepts_html: false,
+        is_forged: false,
         trace: None,
         says_empty: false,
         body: if body.is_null() { Vec::new() } else { body.to_string().into_bytes() },

@@ -106,6 +106,8 @@ impl Cloud {
             bearer: None,
             trace: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             says_empty: false,
             body: body.map(|body| body.to_string().into_bytes()).unwrap_or_default(),
         };

@@ -64,7 +64,9 @@ pub enum KeyStoreError {
     #[error("the password has {0} characters; {PASSWORD_CHARACTERS_MIN} at least are expected, or Java's keytool does not take it")]
     ShortPassword(usize),
     /// Java cannot open a key store with it.
-    #[error("the password has a character that is not ASCII, and Java does not open such a key store; use letters, digits and signs of ASCII")]
+    #[error(
+        "the password has a character that is not ASCII, and Java does not open such a key store; use letters, digits and signs of ASCII"
+    )]
     ForeignPassword,
     /// A certificate in it is none.
     #[error(transparent)]

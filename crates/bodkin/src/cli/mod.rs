@@ -9,6 +9,7 @@ mod auth;
 mod cert;
 mod cloud;
 mod credentials;
+mod dashboard;
 mod db;
 mod details;
 mod event;
@@ -60,6 +61,8 @@ const DENIED: u8 = 3;
 pub enum ClientCommand {
     /// A node at a glance: who leads, what is guaranteed, what it holds, and what is wrong
     Status(status::StatusOptions),
+    /// The dashboard: print a link that signs the operator's browser in, once
+    Dashboard(dashboard::DashboardOptions),
     /// Services: who offers what
     Service(service::ServiceOptions),
     /// Systems: who takes part
@@ -91,6 +94,7 @@ pub async fn run(command: ClientCommand, json_output: bool) -> anyhow::Result<u8
     let printer = Printer::new(json_output);
     let done = match command {
         ClientCommand::Status(options) => status::run(options, printer).await,
+        ClientCommand::Dashboard(options) => dashboard::run(options, printer).await,
         ClientCommand::Service(options) => service::run(options, printer).await,
         ClientCommand::System(options) => system::run(options, printer).await,
         ClientCommand::Auth(options) => auth::run(options, printer).await,

@@ -60,6 +60,14 @@ impl RegistryOptions {
         })
     }
 
+    /// Returns true if the commands show a certificate.
+    ///
+    /// # Errors
+    /// Returns an error if a named certificate cannot be read.
+    pub fn is_secure(&self) -> anyhow::Result<bool> {
+        Ok(self.credentials.security()?.is_some())
+    }
+
     /// Bodkin's own port of another cloud, as whose operator these certificates act, or else those of a directory.
     pub fn other_monitor(&self, address: &str, trust: Option<&Path>) -> anyhow::Result<Monitor> {
         let credentials = trust.map(|trust| self.credentials.with_trust(trust));

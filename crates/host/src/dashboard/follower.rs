@@ -70,7 +70,7 @@ pub fn host_and_port(place: &LeaderPlace, host: &str) -> String {
 }
 
 /// A text as an attribute's or an element's content.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let escape = |character| match character {
         '&' => "&amp;".to_owned(),
         '<' => "&lt;".to_owned(),
@@ -99,6 +99,8 @@ mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: Vec::new(),

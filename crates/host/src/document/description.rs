@@ -36,6 +36,8 @@ pub enum Content {
     Json(&'static str),
     /// Plain words.
     Text,
+    /// A page (HTML).
+    Page,
     /// A drawing (SVG).
     Drawing,
     /// Server-sent events, without end.
@@ -47,6 +49,8 @@ pub enum Content {
 pub enum Credential {
     /// Nothing.
     None,
+    /// The token of a sign-in link.
+    Link,
     /// The secret or the certificate of a grant: a system that has no certificate of this cloud yet.
     Grant,
     /// The certificate of a system of this cloud; which ones it is for, its rules say.

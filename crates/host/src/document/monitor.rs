@@ -166,6 +166,16 @@ pub const OPERATIONS: &[Description] = &[
         .asking(&["name text", "force? bool - even if an operator of it is between two edges, and is lost by that; false if absent"])
         .absent("There is no graph of this name.")
         .at_odds("It is named in the configuration, or an operator of it is between two edges. The message says why."),
+    get(Bodkin, "dashboard/enter", "", "Signs a browser on the cloud's own machine in as the operator, by a link that works once.")
+        .asking(&["token text"])
+        .saying(Content::Page)
+        .needing_keys(),
+    post(Bodkin, "api/v1/dashboard/links", "SignInLinkForm", "SignInLink", "Makes a link that signs the operator's browser in to the dashboard.")
+        .created()
+        .needing_keys(),
+    delete(Bodkin, "api/v1/dashboard/sessions", "Ends every session of the dashboard, and withdraws every pending link.")
+        .saying(Content::Json("EndedSessions"))
+        .needing_keys(),
     get(Bodkin, "api/v1/event-types", "Page[EventTypeState]", "Every event type since the start."),
     get(Bodkin, "api/v1/fleet", "Fleet", "Whether events reach the fleet's stream, what waits for it, and what comes from there.")
         .absent("There is no fleet."),

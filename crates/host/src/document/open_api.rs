@@ -89,7 +89,7 @@ const SECRET: &str = "onboardingSecret";
 /// Any of these is enough in secure mode; of nothing, none is asked for.
 fn security(credential: Credential) -> Value {
     match credential {
-        Credential::None => json!([]),
+        Credential::None | Credential::Link => json!([]),
         // The secret may also be in the body.
         Credential::Grant => json!([{SECRET: []}, {CERTIFICATE: []}, {}]),
         Credential::System | Credential::Operator => json!([{CERTIFICATE: []}]),
@@ -121,6 +121,7 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         Content::Nothing => json!({"description": "Done."}),
         Content::Json(kind) => with_content("Done.", answer::JSON, &form::schema(kind)),
         Content::Text => with_content("Done.", "text/plain", &form::schema("text")),
+        Content::Page => with_content("Done.", "text/html", &form::schema("text")),
         Content::Drawing => with_content("Done.", "image/svg+xml", &form::schema("text")),
         Content::Events => with_content("The stream, without end.", "text/event-stream", &form::schema("text")),
     };
@@ -159,6 +160,10 @@ fn responses(description: &Description, takes_parameters: bool) -> Value {
         responses["401"] = error("Neither a secret nor a certificate that counts was shown.");
         responses["403"] = error("Not for this caller, or not this name.");
         responses["429"] = error("Too many attempts were refused; Retry-After says when to come back.");
+    }
+    if description.credential == Credential::Link {
+        responses["401"] = error("The link was used before, has expired, or never existed.");
+        responses["403"] = error("The browser is not on the cloud's own machine.");
     }
     if description.needs_keys && description.tag == Tag::Bodkin {
         responses["409"] = error("There is no authority in insecure mode, or what was asked for is taken. The message says which.");

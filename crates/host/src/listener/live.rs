@@ -8,6 +8,7 @@ use super::{PortContext, refused, send};
 use crate::{
     answer::{self, DateText, Recipient},
     async_channel::AsyncChannel,
+    dashboard::sign_in::Session,
     live::{Live, Parts, Reader, question},
     monitor::Monitor,
     request::Request,
@@ -26,7 +27,7 @@ pub(super) async fn tell(
     context: &PortContext,
     (monitor, parts, reader): (&Monitor, Parts, &Reader),
     (request, page): (&Request, Option<&str>),
-    peer: &Peer,
+    (peer, session): (&Peer, Option<&Session>),
     serving: &mut Serving,
 ) -> io::Result<()> {
     let mut out = Vec::new();
@@ -43,6 +44,7 @@ pub(super) async fn tell(
                 return Ok(());
             }
             () = serving.over() => return Ok(()),
+            () = expired(session) => return Ok(()),
             readable = channel.readable() => {
                 readable?;
                 match channel.read(&mut [0; DROPPED_BYTES]) {
@@ -55,13 +57,15 @@ pub(super) async fn tell(
             }
             () = sleep_until(look) => {}
         }
-        if !context.gate.leads() {
+        let is_signed_in =
+            || session.is_none_or(|session| monitor.sign_in.as_ref().is_some_and(|all| all.lasts(session, std::time::Instant::now())));
+        if !context.gate.leads() || !is_signed_in() {
             return Ok(());
         }
         let second = board.second();
         for look in live.due(second) {
             let question = question(look.at, request);
-            let line = board.line(reader, look, monitor.answer(&question)).await;
+            let line = board.line(reader, look, monitor.answer(&question, peer)).await;
             if !live.is_new(look.at, &line, second) {
                 continue;
             }
@@ -80,5 +84,13 @@ pub(super) async fn tell(
         }
         // Who could not be told in time is not told faster afterwards.
         look = board.begin_of(board.second() + 1);
+    }
+}
+
+/// Waits until a browser's session expires; for ever where a certificate was shown.
+async fn expired(session: Option<&Session>) {
+    match session {
+        Some(session) => session.expired().await,
+        None => std::future::pending().await,
     }
 }

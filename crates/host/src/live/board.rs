@@ -144,6 +144,8 @@ pub fn question(at: usize, asked: &Request) -> Request {
         query: Vec::new(),
         url: format!("{}{path}", origin(asked)),
         if_none_match: None,
+        accepts_html: false,
+        is_forged: false,
         trace: None,
         bearer: None,
         ..asked.clone()

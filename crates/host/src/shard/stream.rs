@@ -205,6 +205,8 @@ pub(super) mod tests {
             content_type: String::new(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body: Vec::new(),

@@ -15,6 +15,7 @@ mod permissions;
 mod pushes;
 mod refusals;
 mod reload;
+mod sign_in;
 mod start;
 mod zmtp;
 

@@ -243,6 +243,8 @@ impl Side {
             content_type: if body.is_empty() { "" } else { "application/json" }.into(),
             bearer: None,
             if_none_match: None,
+            accepts_html: false,
+            is_forged: false,
             trace: None,
             says_empty: false,
             body,

@@ -203,7 +203,10 @@ fn an_event_without_room_in_any_batch_is_a_loss_and_does_not_stop_the_lane() {
     found(&mut lane, None, &mut backlog);
     let mut told = Vec::new();
     assert_eq!(lane.step(10 * MS, &mut backlog, &mut told), Step::Publish);
-    assert_eq!((told, lane.publication().2), (vec![Told::TooLong { events: 1, bytes_max: 4096, is_servers: false }], &b"\x02\x00\x01t\x00\x00\x00\x00\x00\x00\x00\x01"[..]));
+    assert_eq!(
+        (told, lane.publication().2),
+        (vec![Told::TooLong { events: 1, bytes_max: 4096, is_servers: false }], &b"\x02\x00\x01t\x00\x00\x00\x00\x00\x00\x00\x01"[..])
+    );
 }
 
 #[test]
