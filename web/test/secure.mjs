@@ -183,7 +183,7 @@ await test("web_a_refused_publication_says_what_to_do", async () => {
     const page = await blind.newPage();
     await page.goto(`${monitor}/#/events?type=TEMPERATURE`);
     const publish = page.getByRole("region", { name: "Publish" });
-    await publish.getByText("The operator's publishes nothing.").waitFor();
+    await publish.getByText("The operator's publishes nothing. An operator neither sees nor publishes events on this page without a system's certificate.").waitFor();
     await publish.getByLabel("As").selectOption({ label: "sensor at 127.0.0.1:9000" });
     await publish.getByLabel("Payload").fill("21.5");
     await publish.getByRole("button", { name: "Publish" }).click();
