@@ -91,6 +91,32 @@ mod tests {
         table
     }
 
+    /// Every table of the commands has its headings as literals, in `Table::new` or as `header` in front of it.
+    #[test]
+    fn headings_are_in_capitals() {
+        let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let mut tables = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                for opening in [concat!("Table::", "new(&["), concat!("let header", " = [")] {
+                    for rest in text.split(opening).skip(1) {
+                        let headings = rest.split(']').next().unwrap();
+                        let is_lower = headings.split('"').skip(1).step_by(2).any(|heading| heading.contains(char::is_lowercase));
+                        assert!(!is_lower, "{}: {headings}", path.display());
+                        tables += 1;
+                    }
+                }
+            }
+        }
+        assert!(tables > 40, "{tables} tables were found");
+    }
+
     #[test]
     fn columns_are_aligned_by_characters() {
         assert_eq!(table().to_string(), "ID  SERVICE  URI\n1   größe    /a\n12  t        /a/very/long/path?[2J\n");

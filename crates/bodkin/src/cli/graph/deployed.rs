@@ -34,18 +34,18 @@ pub(super) async fn deploy(monitor: &Monitor, path: &Path, force: bool, printer:
 pub(super) async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let graphs = monitor.graphs().await?;
     let mut table = Table::new(&[
-        "graph",
-        "declared by",
-        "operators",
-        "taken",
-        "published",
-        "marked",
-        "shed",
-        "replaced",
-        "late",
-        "lost",
-        "failed",
-        "state",
+        "GRAPH",
+        "DECLARED BY",
+        "OPERATORS",
+        "TAKEN",
+        "PUBLISHED",
+        "MARKED",
+        "SHED",
+        "REPLACED",
+        "LATE",
+        "LOST",
+        "FAILED",
+        "STATE",
     ]);
     for graph in &graphs.data {
         let GraphState { taken, published, marked, shed, replaced, late, lost, failed, .. } = graph;

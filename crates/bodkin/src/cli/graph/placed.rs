@@ -162,7 +162,7 @@ impl<'f> Placed<'f> {
     }
 
     fn edges(&self) -> Table {
-        let mut table = Table::new(&["edge", "cores", "load", "way to others", "operators"]);
+        let mut table = Table::new(&["EDGE", "CORES", "LOAD", "WAY TO OTHERS", "OPERATORS"]);
         for (at, host) in self.placement.hosts.iter().enumerate() {
             let edge = EdgeId::of(at);
             table.push([
@@ -177,7 +177,7 @@ impl<'f> Placed<'f> {
     }
 
     fn links(&self) -> Table {
-        let mut table = Table::new(&["link", "from", "edge", "to", "worst case", "deadline", ""]);
+        let mut table = Table::new(&["LINK", "FROM", "EDGE", "TO", "WORST CASE", "DEADLINE", ""]);
         for (link, found) in self.placement.links.iter().zip(&self.analysis.links) {
             let to = self.readers(link.from).join(", ");
             let verdict = match (to.is_empty(), found.is_feasible) {

@@ -47,7 +47,7 @@ fn print_outputs(file: &GraphFile, bounds: &[Bound], ways: &[Vec<Change>], print
 }
 
 fn operators(file: &GraphFile) -> Table {
-    let mut table = Table::new(&["operator", "kind", "inputs", "result", "level", "cost", "to an output"]);
+    let mut table = Table::new(&["OPERATOR", "KIND", "INPUTS", "RESULT", "LEVEL", "COST", "TO AN OUTPUT"]);
     for (index, (operator, recipe)) in file.graph.operators().iter().zip(&file.recipes).enumerate() {
         let id = OperatorId::of(index);
         let inputs = operator.inputs.iter().map(|edge| {
@@ -72,7 +72,7 @@ fn operators(file: &GraphFile) -> Table {
 }
 
 fn levels(analysis: &Analysis) -> Table {
-    let mut table = Table::new(&["level", "operators", "load", "with those above", "worst case"]);
+    let mut table = Table::new(&["LEVEL", "OPERATORS", "LOAD", "WITH THOSE ABOVE", "WORST CASE"]);
     for load in &analysis.levels {
         let percent = |ppm: u64| format!("{:.2} %", ppm as f64 / 1e4);
         table.push([
@@ -87,7 +87,7 @@ fn levels(analysis: &Analysis) -> Table {
 }
 
 fn outputs(file: &GraphFile, bounds: &[Bound]) -> Table {
-    let mut table = Table::new(&["output", "from", "level", "result", "worst case", "deadline", ""]);
+    let mut table = Table::new(&["OUTPUT", "FROM", "LEVEL", "RESULT", "WORST CASE", "DEADLINE", ""]);
     for (output, found) in file.graph.outputs().iter().zip(bounds) {
         table.push([
             output.topic.clone(),

@@ -212,14 +212,14 @@ fn print(fleet: &Fleet, whole: &FleetReport, rows: &[VariantReport], printer: Pr
         )
         .with(if whole.growth < 0 { "fewer waiting at the end" } else { "more waiting at the end" }, whole.growth.unsigned_abs());
     write_out(&format!("{details}\n"))?;
-    let mut loads = Table::new(&["part", "load of the fullest", ""]);
+    let mut loads = Table::new(&["PART", "LOAD OF THE FULLEST", ""]);
     for load in &whole.loads {
         let told = if load.load >= 1.0 { "falls behind" } else { "" };
         loads.push([load.station.to_owned(), format!("{:.2} %", load.load * 100.0), told.to_owned()]);
     }
     printer.table(&loads, "no parts")?;
     write_out("\n")?;
-    let mut table = Table::new(&["change", "full first", "load", "edges that it carries", "p99"]);
+    let mut table = Table::new(&["CHANGE", "FULL FIRST", "LOAD", "EDGES THAT IT CARRIES", "P99"]);
     for row in rows {
         let load = format!("{:.2} %", row.load * 100.0);
         table.push([row.change.clone(), row.first_limit.to_owned(), load, row.edges_max.to_string(), format!("{:.1} ms", row.p99_ms)]);

@@ -111,7 +111,7 @@ fn net(text: &str) -> Net {
 }
 
 fn print(rows: &[Row], printer: Printer) -> std::io::Result<()> {
-    let mut lines = Table::new(&["figure", "what", "thesis", "here", "+-", "by"]);
+    let mut lines = Table::new(&["FIGURE", "WHAT", "THESIS", "HERE", "+-", "BY"]);
     for row in rows {
         lines.push([
             row.figure.to_owned(),

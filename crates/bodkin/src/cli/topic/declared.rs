@@ -56,22 +56,22 @@ fn value_of(text: &str) -> Value {
 pub async fn list(monitor: &Monitor, printer: Printer) -> anyhow::Result<u8> {
     let topics = monitor.topics().await?;
     let header = [
-        "event type",
-        "period",
-        "deadline",
-        "level",
-        "declared by",
-        "guarantee",
-        "accepted",
-        "excess",
-        "refused",
-        "late",
-        "shed",
-        "lost",
-        "fleet",
-        "publishers",
-        "rejected last",
-        "waits for",
+        "EVENT TYPE",
+        "PERIOD",
+        "DEADLINE",
+        "LEVEL",
+        "DECLARED BY",
+        "GUARANTEE",
+        "ACCEPTED",
+        "EXCESS",
+        "REFUSED",
+        "LATE",
+        "SHED",
+        "LOST",
+        "FLEET",
+        "PUBLISHERS",
+        "REJECTED LAST",
+        "WAITS FOR",
     ];
     let mut table = Table::new(&header);
     for topic in &topics.data {
