@@ -1,9 +1,13 @@
 //! `bodkin system`: who takes part.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, stdin},
+};
 
+use anyhow::bail;
 use bodkin_arrowhead::form::SystemRequest;
-use bodkin_client::{Change, answer::System};
+use bodkin_client::{Change, CoreSystems, Page, answer::System};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -60,8 +64,15 @@ enum SystemCommand {
         #[command(flatten)]
         further: Further,
     },
-    /// Remove a system with its services, rules and subscriptions
-    Remove(Named),
+    /// Remove a system with its services, rules and subscriptions. Lists them, and asks on a terminal
+    #[command(after_help = "Exit codes: 0 removed, 1 not removed, 3 not for this caller. Where stdin is no terminal, --yes is required.")]
+    Remove {
+        #[command(flatten)]
+        named: Named,
+        /// Remove without a question
+        #[arg(long)]
+        yes: bool,
+    },
     /// Connect to a system and say what is found; exit code 1 if it is not there
     Test(Named),
 }
@@ -193,8 +204,11 @@ pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<u8>
             let system = cloud.change_system(id, Change::Replace, &whole(name, further)).await?;
             printer.done(&system, &format!("replaced: {}, id {id}", lookup::told(&system)))?;
         }
-        SystemCommand::Remove(named) => {
+        SystemCommand::Remove { named, yes } => {
             let system = lookup::system(&cloud, &named.system).await?;
+            if !yes && !is_agreed(&what_goes(&cloud, &system).await?)? {
+                return Ok(FAILED);
+            }
             cloud.remove_system(system.id).await?;
             let sentence = format!("removed: {}, with its services, rules and subscriptions", lookup::told(&system));
             printer.done(&json!({"removed": system}), &sentence)?;
@@ -207,6 +221,37 @@ pub async fn run(options: SystemOptions, printer: Printer) -> anyhow::Result<u8>
         }
     }
     Ok(DONE)
+}
+
+/// Returns what is removed with a system, a line each.
+async fn what_goes(cloud: &CoreSystems, system: &System) -> anyhow::Result<Vec<String>> {
+    let services = cloud.services(&Page::default()).await?.data;
+    let services = services.iter().filter(|service| service.provider.id == system.id);
+    let services = services.map(|service| format!("service {}, id {}", service.service_definition.service_definition, service.id));
+    let rules = cloud.rules(&Page::default()).await?.data;
+    let rules = rules.iter().filter(|rule| [rule.consumer_system.id, rule.provider_system.id].contains(&system.id));
+    let rules = rules.map(|rule| {
+        let names = (&rule.consumer_system.system_name, &rule.service_definition.service_definition, &rule.provider_system.system_name);
+        format!("rule {}: {} may use {} of {}", rule.id, names.0, names.1, names.2)
+    });
+    let own = format!("system {}, id {}, and its subscriptions", lookup::told(system), system.id);
+    Ok([own].into_iter().chain(services).chain(rules).collect())
+}
+
+/// Asks on a terminal whether these go.
+///
+/// # Errors
+/// Returns an error if stdin is no terminal: nobody could answer.
+fn is_agreed(goes: &[String]) -> anyhow::Result<bool> {
+    eprintln!("this removes:");
+    goes.iter().for_each(|line| eprintln!("  {line}"));
+    if !stdin().is_terminal() {
+        bail!("nothing was removed: stdin is no terminal to ask on; give --yes");
+    }
+    eprint!("remove? [y/N] ");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn details(system: &System) -> Details {

@@ -52,8 +52,25 @@ fn a_system_is_shown_by_name_and_id() {
         has_row(&shown, &["address", "127.0.0.1:9001"]);
         has_row(&shown, &["authentication info", "KEY"]);
     }
-    assert!(done(&cloud, "system remove display").contains("removed: display"));
+    assert!(done(&cloud, "system remove display --yes").contains("removed: display"));
     assert!(json(&cloud, "system list")["data"].as_array().expect("a list").iter().all(|row| row["systemName"] != "display"));
+}
+
+#[test]
+fn system_remove_lists_what_goes_and_needs_yes() {
+    let cloud = Launch::new().start();
+    done(&cloud, "service add heat --system sensor --address 127.0.0.1 --port 9000");
+    done(&cloud, "system add display --address 127.0.0.1 --port 9001");
+    done(&cloud, "auth add --consumer display --provider sensor --service heat");
+    let output = bodkin(&cloud, "system remove sensor");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    for line in ["system sensor at 127.0.0.1:9000", "service heat, id", "display may use heat of sensor", "give --yes"] {
+        assert!(told.contains(line), "{line} is not in {told}");
+    }
+    done(&cloud, "system show sensor");
+    done(&cloud, "system remove sensor --yes");
+    ended(&cloud, "system show sensor", 1);
 }
 
 #[test]

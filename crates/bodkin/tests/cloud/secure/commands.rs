@@ -103,7 +103,7 @@ const BY_OPERATOR: &[&str] = &[
     "audit verify",
     "audit export --kind change",
     "service remove {heat}",
-    "system remove display",
+    "system remove display --yes",
 ];
 
 /// The same in a cloud with a flexible store.
