@@ -200,7 +200,7 @@ fn tell_ready(server: &Server, config: &HostConfig, started: Instant, json_outpu
             "https"
         }
         _ => {
-            println!("insecure mode: no certificates, no access control");
+            println!("insecure mode: nobody is identified; authorization rules still decide orchestration and events");
             "http"
         }
     };
