@@ -10,6 +10,9 @@ use crate::{
     cli::{printer::Printer, table::Table},
 };
 
+/// What is told of a deadline while the cloud's configuration states no longest stall of the machine.
+const UNSTATED: &str = "unstated";
+
 /// A topic to be made.
 #[derive(Args, Clone, Debug)]
 pub struct NewTopic {
@@ -120,6 +123,11 @@ fn milliseconds(micros: u64) -> String {
 pub async fn add(monitor: &Monitor, new: NewTopic, printer: Printer) -> anyhow::Result<u8> {
     let topic = monitor.declare_topic(&new.declaration()?).await?;
     printer.done(&topic, &format!("admitted: {} is a real-time topic", topic.event_type))?;
+    if topic.guarantee.as_deref() == Some(UNSTATED) {
+        eprintln!(
+            "guarantee: {UNSTATED}, because [platform] of the cloud's configuration states no blocking_us; write a value above the longest stall that bodkin doctor measures"
+        );
+    }
     Ok(DONE)
 }
 
