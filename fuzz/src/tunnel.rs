@@ -35,6 +35,8 @@ fn session(side: Side, mut stream: &[u8], ends_at_once: bool) {
         Side::Consumer => {
             let number = session.accept(now).expect("there is room");
             open.insert(number, 0);
+            // A gateway sends the opening before it waits for the other gateway.
+            session.asked(now);
         }
     }
     events.clear();
