@@ -93,13 +93,15 @@ impl Address {
     }
 
     fn parse_hostname(text: String, rules: &NamingRules) -> Result<Self, AddressError> {
-        if text.len() > TEXT_LENGTH_MAX && text.split('.').all(is_name_part) {
+        // A dot at the end marks a name that is complete (RFC 1034, section 3.1).
+        let name = text.strip_suffix('.').unwrap_or(&text);
+        if text.len() > TEXT_LENGTH_MAX && name.split('.').all(is_name_part) {
             return Err(AddressError::TooLong);
         }
-        if !text.split('.').all(is_name_part) {
+        if !name.split('.').all(is_name_part) {
             return Err(AddressError::Refused(format!("{text} is neither an IP address nor a host name of dot-separated name parts.")));
         }
-        check_reach(&text, matches!(text.as_str(), "localhost" | "loopback"), false, rules)?;
+        check_reach(&text, matches!(name, "localhost" | "loopback"), false, rules)?;
         Ok(Self { text: text.into(), kind: AddressKind::Hostname })
     }
 
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn self_and_link_local_addresses_obey_the_rules() {
         let closed = NamingRules { allow_self_addressing: false, allow_non_routable_addressing: false, ..NamingRules::default() };
-        for refused in ["127.0.0.1", "127.9.9.9", "::1", "localhost", "loopback", "169.254.1.1", "fe80::1"] {
+        for refused in ["127.0.0.1", "127.9.9.9", "::1", "localhost", "localhost.", "loopback", "169.254.1.1", "fe80::1"] {
             assert!(Address::parse(refused, &closed).is_err(), "{refused}");
             assert!(Address::parse(refused, &NamingRules::default()).is_ok(), "{refused}");
         }

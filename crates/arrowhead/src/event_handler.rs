@@ -65,7 +65,7 @@ impl SubscriptionPut {
         let refused = |message: &str| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
         let subscriber = SystemReference::parse(form.subscriber_system.as_ref(), "Subscriber system", SUBSCRIBE_ORIGIN)?;
         if subscriber.port == 0 {
-            return Err(refused("Subscriber system: port must be between 1 and 65535."));
+            return Err(ArrowheadError::invalid_parameter("Subscriber system: port must be between 1 and 65535."));
         }
         let event_type = EventType::parse(form.event_type.as_deref().unwrap_or_default());
         let event_type = event_type.map_err(|error| refused(&format!("Event type {error}")))?;
@@ -78,10 +78,10 @@ impl SubscriptionPut {
         if let (Some(start), Some(end)) = (start_date, end_date)
             && start >= end
         {
-            return Err(refused("Start date must be earlier than end date."));
+            return Err(ArrowheadError::invalid_parameter("Start date must be earlier than end date."));
         }
         let sources = form.sources.filter(|sources| !sources.is_empty()).map(parse_sources).transpose()?;
-        let filter = Metadata::parse_optional(form.filter_meta_data)?;
+        let filter = form.filter_meta_data.map(|pairs| Metadata::parse_filter(pairs, SUBSCRIBE_ORIGIN)).transpose()?;
         if let Some(word) = filter.as_ref().and_then(wish).filter(|word| ContentMode::parse(word).is_none()) {
             let [structured, binary] = ContentMode::ALL.map(ContentMode::as_str);
             let told = format!(
@@ -92,7 +92,7 @@ impl SubscriptionPut {
         }
         let min_severity = form.min_severity.map(|text| Severity::parse(&text).ok_or(FilterError::Severity(text))).transpose();
         let min_severity = min_severity.map_err(|error| refused(&format!("minSeverity: {error}.")))?;
-        let payload_filter = Metadata::parse_optional(form.payload_filter)?;
+        let payload_filter = form.payload_filter.map(|pairs| Metadata::parse_filter(pairs, SUBSCRIBE_ORIGIN)).transpose()?;
         let matched = Subscription::matched(filter.as_ref(), match_metadata, min_severity, payload_filter.as_ref());
         let matched = matched.map_err(|error| refused(&format!("payloadFilter: {error}.")))?;
         let bounds = parse_bounds(form.deadline_us, form.loss_tolerance, form.required)?;
@@ -184,11 +184,10 @@ fn parse_bounds(
 }
 
 fn parse_date(text: Option<String>, what: &str, now: UtcTime) -> Result<Option<UtcTime>, ArrowheadError> {
-    let refused = |message: String| ArrowheadError::bad_payload(message, SUBSCRIBE_ORIGIN);
     let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
-    let date = UtcTime::parse(&text).map_err(|error| refused(format!("{what} {error}")))?;
+    let date = UtcTime::parse(&text).map_err(|error| ArrowheadError::invalid_parameter(format!("{what} {error}")))?;
     if date < now.minus(TIME_STAMP_TOLERANCE) {
-        return Err(refused(format!("{what} is in the past.")));
+        return Err(ArrowheadError::invalid_parameter(format!("{what} is in the past.")));
     }
     Ok(Some(date.whole_seconds()))
 }

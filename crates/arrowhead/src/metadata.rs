@@ -9,20 +9,45 @@ use crate::error::ArrowheadError;
 /// A metadata map as a request gave it; Jackson's scalars are already texts, a `null` value is `None`.
 pub type MetadataForm = BTreeMap<String, Option<String>>;
 
+/// Bytes of keys and values in the metadata of one row.
+pub const BYTES_MAX: usize = 16 << 10;
+
 /// A stored map, shared by every snapshot that holds it. An empty map is kept apart from an absent one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata(Arc<BTreeMap<String, String>>);
 
 impl Metadata {
-    /// Takes a request's map. A `null` value is refused as upstream's database layer does (500).
-    pub fn parse(form: MetadataForm) -> Result<Self, ArrowheadError> {
-        let pairs = form.into_iter().map(|(key, value)| Some((key, value?)));
-        Ok(Self(Arc::new(pairs.collect::<Option<_>>().ok_or_else(ArrowheadError::database)?)))
+    /// Takes a request's map.
+    ///
+    /// # Errors
+    /// Returns BAD_PAYLOAD for keys and values of more than [`BYTES_MAX`] together, and for a line end or U+0000 in them. A `null` value is
+    /// refused as upstream's database layer does (500).
+    pub fn parse(form: MetadataForm, origin: &str) -> Result<Self, ArrowheadError> {
+        let metadata = Self::parse_filter(form, origin)?;
+        let has_control = |text: &String| text.contains(['\r', '\n', '\0']);
+        match metadata.0.iter().find(|(key, value)| has_control(key) || has_control(value)) {
+            Some((key, _)) => {
+                let told = format!("Metadata: the pair with the key {key:?} has a line end or the character U+0000.");
+                Err(ArrowheadError::bad_payload(told, origin))
+            }
+            None => Ok(metadata),
+        }
     }
 
     /// As [`Self::parse`] for a member that may be absent.
-    pub fn parse_optional(form: Option<MetadataForm>) -> Result<Option<Self>, ArrowheadError> {
-        form.map(Self::parse).transpose()
+    pub fn parse_optional(form: Option<MetadataForm>, origin: &str) -> Result<Option<Self>, ArrowheadError> {
+        form.map(|form| Self::parse(form, origin)).transpose()
+    }
+
+    /// As [`Self::parse`] for pairs that events are compared with, whose texts may have any character.
+    pub fn parse_filter(form: MetadataForm, origin: &str) -> Result<Self, ArrowheadError> {
+        let bytes: usize = form.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, String::len)).sum();
+        if bytes > BYTES_MAX {
+            let told = format!("Metadata has {bytes} bytes of keys and values; at most {BYTES_MAX} are accepted.");
+            return Err(ArrowheadError::bad_payload(told, origin));
+        }
+        let pairs = form.into_iter().map(|(key, value)| Some((key, value?)));
+        Ok(Self(Arc::new(pairs.collect::<Option<_>>().ok_or_else(ArrowheadError::database)?)))
     }
 
     /// These pairs, and those of `other` whose keys are not among them.
@@ -66,11 +91,11 @@ impl From<&Metadata> for MetadataRequirement {
 }
 
 impl MetadataRequirement {
-    /// Keys that differ only in white space are refused; a `null` value asks for nothing that can be met and is refused too.
+    /// Keys that differ only in white space are refused. A pair with the value `null` requires nothing, as upstream has it.
     pub fn parse(form: &MetadataForm, origin: &str) -> Result<Self, ArrowheadError> {
         let mut pairs = BTreeMap::new();
         for (key, value) in form {
-            let value = value.as_deref().ok_or_else(|| ArrowheadError::bad_payload("Metadata requirement value is null.", origin))?;
+            let Some(value) = value else { continue };
             if pairs.insert(key.trim().to_owned(), value.trim().to_owned()).is_some() {
                 return Err(ArrowheadError::bad_payload(format!("Metadata key '{}' is duplicated.", key.trim()), origin));
             }
@@ -114,7 +139,29 @@ mod tests {
     #[test]
     fn a_null_value_breaks_the_request() {
         let broken = MetadataForm::from([("unit".into(), None)]);
-        assert_eq!(Metadata::parse(broken).unwrap_err(), ArrowheadError::database());
+        assert_eq!(Metadata::parse(broken, "/q").unwrap_err(), ArrowheadError::database());
+    }
+
+    #[test]
+    fn null_requirement_requires_nothing() {
+        let required = MetadataForm::from([("unit".into(), None), ("room".into(), Some("7".into()))]);
+        let requirement = MetadataRequirement::parse(&required, "/q").unwrap();
+        assert!(requirement.met_by(Some(&BTreeMap::from([("room".to_owned(), "7".to_owned())]).into())));
+        assert!(!requirement.met_by(Some(&BTreeMap::from([("unit".to_owned(), "C".to_owned())]).into())));
+    }
+
+    #[test]
+    fn metadata_of_a_row_has_a_size_and_no_line_ends() {
+        let pair = |key: &str, value: String| MetadataForm::from([(key.to_owned(), Some(value))]);
+        assert!(Metadata::parse(pair("k", "x".repeat(BYTES_MAX - 1)), "/q").is_ok());
+        let error = Metadata::parse(pair("k", "x".repeat(BYTES_MAX)), "/q").unwrap_err();
+        assert!(error.error_code == 400 && error.error_message.contains("at most 16384"), "{error:?}");
+        for text in ["a\rb", "a\nb", "a\0b"] {
+            assert!(Metadata::parse(pair(text, "v".into()), "/q").is_err(), "{text:?}");
+            assert!(Metadata::parse(pair("k", text.into()), "/q").is_err(), "{text:?}");
+            assert!(Metadata::parse_filter(pair("k", text.into()), "/q").is_ok(), "{text:?}: events may have it");
+        }
+        assert!(Metadata::parse(pair("k", "tab\t \u{e9}".into()), "/q").is_ok());
     }
 
     proptest! {

@@ -40,7 +40,8 @@ impl PageRequest {
             }
             _ => return Err(ArrowheadError::bad_payload("Defined page or item_per_page cannot be null, give both or neither.", origin)),
         };
-        let direction = match direction.map(str::trim) {
+        // Upstream's framework takes an empty parameter for a missing one.
+        let direction = match direction.filter(|text| !text.is_empty()).map(str::trim) {
             None => Direction::Ascending,
             Some(text) if text.eq_ignore_ascii_case("ASC") => Direction::Ascending,
             Some(text) if text.eq_ignore_ascii_case("DESC") => Direction::Descending,

@@ -46,7 +46,7 @@ impl SystemRegistration {
         let port = parse_port(form.port, origin)?;
         let address = parse_address(form.address.as_deref().unwrap_or_default(), rules, origin)?;
         let authentication_info = parse_authentication_info(form.authentication_info)?;
-        Ok(Self { name, address, port, authentication_info, metadata: Metadata::parse_optional(form.metadata)? })
+        Ok(Self { name, address, port, authentication_info, metadata: Metadata::parse_optional(form.metadata, origin)? })
     }
 
     /// What the system is known by.
@@ -99,7 +99,7 @@ impl SystemPatch {
         let port = form.port.map(|port| parse_port(Some(port), origin)).transpose()?;
         let address = not_blank(form.address).map(|address| parse_address(&address, rules, origin)).transpose()?;
         let authentication_info = parse_authentication_info(not_blank(form.authentication_info))?;
-        let metadata = Metadata::parse_optional(form.metadata)?;
+        let metadata = Metadata::parse_optional(form.metadata, origin)?;
         let is_empty = (&name, &address, port) == (&None, &None, None) && authentication_info.is_none() && metadata.is_none();
         Ok((!is_empty).then_some(Self { name, address, port, authentication_info, metadata }))
     }

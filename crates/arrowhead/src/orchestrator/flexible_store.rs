@@ -53,7 +53,7 @@ impl FlexibleRuleInsertion {
         let interface = interface.map_err(|error| refused(format!("Interface name {error}")))?;
         let priority = form.priority.map_or(Ok(PRIORITY_LAST), i32::try_from).ok().filter(|priority| *priority > 0);
         let priority = priority.ok_or_else(|| refused(format!("Priority must be from 1 to {PRIORITY_LAST}.")))?;
-        let metadata = parse_pairs(form.service_metadata)?;
+        let metadata = parse_pairs(form.service_metadata, origin)?;
         Ok(Self { consumer, provider, definition, interface, metadata, priority })
     }
 }
@@ -64,7 +64,7 @@ fn parse_describer(form: Option<SystemDescriberRequest>, what: &str, origin: &st
     let name = form.system_name.filter(|name| !name.trim().is_empty());
     let system_name = name.map(|name| SystemName::parse(&name)).transpose();
     let system_name = system_name.map_err(|error| refused(format!("{what}: system name {error}")))?;
-    let metadata = parse_pairs(form.metadata)?;
+    let metadata = parse_pairs(form.metadata, origin)?;
     if system_name.is_none() && metadata.is_none() {
         return Err(refused(format!("{what} needs a system name or metadata.")));
     }
@@ -72,8 +72,8 @@ fn parse_describer(form: Option<SystemDescriberRequest>, what: &str, origin: &st
 }
 
 /// An empty map is as good as none.
-fn parse_pairs(form: Option<MetadataForm>) -> Result<Option<Metadata>, ArrowheadError> {
-    Metadata::parse_optional(form.filter(|pairs| !pairs.is_empty()))
+fn parse_pairs(form: Option<MetadataForm>, origin: &str) -> Result<Option<Metadata>, ArrowheadError> {
+    Metadata::parse_optional(form.filter(|pairs| !pairs.is_empty()), origin)
 }
 
 impl SystemDescriber {

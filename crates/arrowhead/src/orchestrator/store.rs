@@ -95,9 +95,9 @@ impl StoreInsertion {
             provider,
             cloud,
             authentication_info: system.authentication_info.map(Arc::from),
-            metadata: Metadata::parse_optional(system.metadata).ok()?,
+            metadata: Metadata::parse_optional(system.metadata, "").ok()?,
             priority: u32::try_from(priority).unwrap_or(u32::MAX),
-            attribute: Metadata::parse_optional(form.attribute).ok()?,
+            attribute: Metadata::parse_optional(form.attribute, "").ok()?,
         })
     }
 }

@@ -50,8 +50,8 @@ impl Registration {
         let interfaces = parse_interfaces(form.interfaces, rules, origin)?;
         let version = parse_version(form.version.unwrap_or(1), origin)?;
         check_mode(secure, rules)?;
-        let service_uri = parse_service_uri(form.service_uri.as_deref().unwrap_or_default())?;
-        let metadata = Metadata::parse_optional(form.metadata)?;
+        let service_uri = parse_service_uri(form.service_uri.as_deref().unwrap_or_default(), origin)?;
+        let metadata = Metadata::parse_optional(form.metadata, origin)?;
         Ok(Self { definition, provider, service_uri, end_of_validity, secure, metadata, version, interfaces })
     }
 }
@@ -76,15 +76,17 @@ impl EntryPatch {
         let gives_secure = form.secure.as_ref().is_some_and(|secure| !secure.trim().is_empty());
         let definition = not_blank(form.service_definition).map(|text| parse_definition(Some(&text), rules, origin)).transpose()?;
         let provider = SystemPatch::parse_optional(form.provider_system, rules, origin)?;
-        let end_of_validity = parse_end_of_validity(not_blank(form.end_of_validity), origin)?;
+        // Upstream checks a patch's date in the database layer only.
+        let end_of_validity = parse_end_of_validity(not_blank(form.end_of_validity), origin)
+            .map_err(|error| ArrowheadError::invalid_parameter(error.error_message))?;
         let public_key = provider.as_ref().map(SystemPatch::authentication_info);
         let secure = parse_secure(form.secure.as_deref(), public_key, origin)?;
         let interfaces = form.interfaces.filter(|interfaces| !interfaces.is_empty());
         let interfaces = interfaces.map(|interfaces| parse_interfaces(Some(interfaces), rules, origin)).transpose()?;
         let version = form.version.map(|version| parse_version(version, origin)).transpose()?;
         check_mode(secure, rules)?;
-        let service_uri = not_blank(form.service_uri).map(|text| parse_service_uri(&text)).transpose()?;
-        let metadata = Metadata::parse_optional(form.metadata)?;
+        let service_uri = form.service_uri.map(|text| parse_service_uri(&text, origin)).transpose()?;
+        let metadata = Metadata::parse_optional(form.metadata, origin)?;
         let gives_row = definition.is_some() || provider.is_some() || service_uri.is_some() || interfaces.is_some();
         if !(gives_row || gives_secure || end_of_validity.is_some() || metadata.is_some() || version.is_some()) {
             return Err(ArrowheadError::bad_payload(EMPTY_PATCH, origin));
@@ -166,8 +168,12 @@ fn parse_version(version: i64, origin: &str) -> Result<i32, ArrowheadError> {
     i32::try_from(version).map_err(|_| ArrowheadError::bad_payload("Version is out of range.", origin))
 }
 
-fn parse_service_uri(text: &str) -> Result<Arc<str>, ArrowheadError> {
+/// A service URI goes into request lines and lists: it has no line ends, and no other control characters.
+fn parse_service_uri(text: &str, origin: &str) -> Result<Arc<str>, ArrowheadError> {
     let text = text.trim();
+    if text.contains(char::is_control) {
+        return Err(ArrowheadError::bad_payload("Service URI has a control character; write it percent-encoded.", origin));
+    }
     if text.chars().count() > TEXT_LENGTH_MAX { Err(ArrowheadError::database()) } else { Ok(text.into()) }
 }
 

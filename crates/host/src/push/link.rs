@@ -71,8 +71,8 @@ pub enum PushError {
     #[error("no answer within {0:?}")]
     Late(Duration),
     /// An answer that says no.
-    #[error("the subscriber answered {}", .0.status)]
-    Status(Response),
+    #[error("the subscriber answered {status}{hint}", status = .0.status, hint = .1)]
+    Status(Response, &'static str),
     /// What came is no answer.
     #[error("{0}")]
     Response(#[from] ResponseError),
@@ -100,8 +100,8 @@ impl PushError {
     /// Whose trouble it is: a request that is wrong stays wrong, everything else may pass.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Status(response) if matches!(response.status, 400..500) && !matches!(response.status, 408 | 429) => Outcome::Refused,
-            Self::Status(response) => Outcome::Failed { retry_after: response.retry_after },
+            Self::Status(response, _) if matches!(response.status, 400..500) && !matches!(response.status, 408 | 429) => Outcome::Refused,
+            Self::Status(response, _) => Outcome::Failed { retry_after: response.retry_after },
             Self::Cloud(error) if matches!(error.error_code, 400..500) => Outcome::Refused,
             _ => Outcome::Failed { retry_after: None },
         }
@@ -174,7 +174,7 @@ impl Link {
         self.post_all(target, std::slice::from_ref(event), &mut answers).await?;
         match answers.first() {
             Some(response) if matches!(response.status, 200..300) => Ok(()),
-            Some(response) => Err(PushError::Status(*response)),
+            Some(response) => Err(refused(*response, target)),
             None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
     }
@@ -346,6 +346,15 @@ async fn read_answer(channel: &mut AsyncChannel, reader: &mut ResponseReader) ->
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Added to the refusal of a subscriber that is called over http and may expect TLS.
+const PLAIN_HINT: &str = " over http; a port that expects TLS answers so: is the subscriber registered without its authenticationInfo?";
+
+/// Returns the error for an answer that is not a success.
+pub fn refused(response: Response, target: &Target<'_>) -> PushError {
+    let may_expect_tls = response.status == 400 && target.subscriber.public_key().is_none();
+    PushError::Status(response, if may_expect_tls { PLAIN_HINT } else { "" })
 }
 
 /// Connects by https to a subscriber that has registered a public key, and else by http (reference 6.3).

@@ -19,7 +19,7 @@ use super::{
     backlog::BacklogSource,
     dead_letters::{Chunk, DeadLetterReader, read_chunk},
     delivery::Delivery,
-    link::{Link, PushError, PushEvent},
+    link::{Link, PushError, PushEvent, Target, refused},
     posted::{Posted, Streak},
     response::Response,
 };
@@ -230,14 +230,14 @@ impl Replay {
             let ended = self.link.post_all(&target, &rest[..sent], &mut answers).await;
             let fitting = if sent_at.elapsed() < QUICK { self.in_flight_max * 2 } else { self.in_flight_max / 2 };
             self.in_flight_max = fitting.clamp(1, IN_FLIGHT_MAX);
-            self.take_answers(&answers, &mut posted);
+            self.take_answers(&target, &answers, &mut posted);
             posted.trouble = ended.err().or(posted.trouble);
         }
         posted
     }
 
     /// Counts answers; the last that says that the subscriber cannot take any event is the trouble.
-    fn take_answers(&self, answers: &[Response], posted: &mut Posted) {
+    fn take_answers(&self, target: &Target<'_>, answers: &[Response], posted: &mut Posted) {
         for response in answers {
             self.delivery.attempts.fetch_add(1, Relaxed);
             self.context.counts.push_attempts.fetch_add(1, Relaxed);
@@ -247,7 +247,7 @@ impl Replay {
             } else {
                 self.delivery.failures.fetch_add(1, Relaxed);
                 self.context.counts.push_failures.fetch_add(1, Relaxed);
-                let error = PushError::Status(*response);
+                let error = refused(*response, target);
                 posted.refused.push((posted.done, error.to_string()));
                 if error.outcome() != Outcome::Refused {
                     posted.trouble = Some(error);

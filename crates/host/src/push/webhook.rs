@@ -64,7 +64,7 @@ impl Grant {
                 self.interval = per_minute.map_or(Duration::ZERO, |rate: NonZeroU32| Duration::from_secs(60) / rate.get());
                 Ok(())
             }
-            _ if answer.status == 429 || answer.status >= 500 => Err(PushError::Status(*answer)),
+            _ if answer.status == 429 || answer.status >= 500 => Err(PushError::Status(*answer, "")),
             Permission::Silent => {
                 Err(PushError::NotWanted { status: answer.status, origin: origin.to_string(), told: "without WebHook-Allowed-Origin" })
             }
@@ -140,7 +140,7 @@ mod tests {
     fn a_sink_that_cannot_answer_now_is_asked_later() {
         let busy = Response { retry_after: Some(Duration::from_secs(7)), ..answer(429, Permission::Silent) };
         let error = Grant::default().take(sink("/in"), &busy, &origin()).unwrap_err();
-        assert!(matches!(error, PushError::Status(response) if response.retry_after == Some(Duration::from_secs(7))), "{error}");
+        assert!(matches!(error, PushError::Status(response, _) if response.retry_after == Some(Duration::from_secs(7))), "{error}");
     }
 
     #[test]

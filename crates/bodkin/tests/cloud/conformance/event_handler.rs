@@ -120,7 +120,9 @@ fn a_wrong_subscription_is_refused_and_leaves_nothing() {
         ("end before start", with(with(good.clone(), "/startDate", after(600)), "/endDate", after(300))),
         ("end equal to start", with(with(good.clone(), "/startDate", "2035-01-01T00:00:00Z"), "/endDate", "2035-01-01T00:00:00Z")),
     ];
-    check(&cloud, &dates.map(|(claim, body)| Row::post(claim, SUBSCRIBE, &body).refused_as_any(400)));
+    check(&cloud, &dates.map(|(claim, body)| Row::post(claim, SUBSCRIBE, &body).invalid_parameter()));
+    let port = with(good.clone(), "/subscriberSystem/port", 0);
+    check(&cloud, &[Row::post("port 0", SUBSCRIBE, &port).invalid_parameter()]);
     let unknown = [
         ("unregistered subscriber", with(good.clone(), "/subscriberSystem/systemName", "sub-nobody")),
         ("unregistered source", with(good, "/sources", json!([system("sub-nobody", 1)]))),

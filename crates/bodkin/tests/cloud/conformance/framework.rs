@@ -264,7 +264,7 @@ fn unknown_members_are_ignored_and_text_is_read_as_number_or_boolean() {
 fn text_beyond_ascii_survives_the_round() {
     let cloud = Cloud::shared();
     let entry = with(service("framework-text", system("framework-text", 8002)), "/serviceUri", "/värme/温度");
-    let entry = with(entry, "/metadata", json!({"ort, ö=1": "a=b, c & d+e %41", "😀": "\"quoted\"\n"}));
+    let entry = with(entry, "/metadata", json!({"ort, ö=1": "a=b, c & d+e %41", "😀": "\"quoted\"\t"}));
     check(&cloud, &[Row::post("register", "/serviceregistry/register", &entry).created()]);
     let found = cloud.query(&json!({"serviceDefinitionRequirement": "framework-text"}));
     assert_eq!(found["serviceQueryData"][0]["serviceUri"], entry["serviceUri"]);

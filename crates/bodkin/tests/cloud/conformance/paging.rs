@@ -115,6 +115,7 @@ fn every_list_is_cut_into_pages_that_make_it_whole_and_counts_all_rows() {
         }
         let whole = pages.rows("");
         assert!(whole.len() >= ROWS_MIN, "{path}: {} rows", whole.len());
+        assert_eq!(pages.rows("direction=&sort_field="), whole, "{path}: empty parameters are as good as missing");
         assert_eq!(pages.rows("direction=ASC&sort_field=id"), whole, "{path}: the order of ids is the default");
         let mut together = Vec::new();
         for page in 0..whole.len().div_ceil(2) {
@@ -158,6 +159,7 @@ fn every_list_refuses_half_a_page_a_wrong_direction_and_an_unknown_field() {
         let mut rows = vec![
             pages.row("page=0").refused(400, BAD_PAYLOAD),
             pages.row("item_per_page=3").refused(400, BAD_PAYLOAD),
+            pages.row("direction=%20").refused(400, BAD_PAYLOAD).saying_first("Invalid sort direction flag"),
             pages.row("direction=UP").refused(400, BAD_PAYLOAD).saying_first("Invalid sort direction flag"),
             pages.row("sort_field=colour").refused(400, INVALID_PARAMETER).saying_first(unknown),
             pages.row("page=first&item_per_page=2").empty(400),

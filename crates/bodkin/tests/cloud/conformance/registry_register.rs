@@ -218,6 +218,37 @@ fn text_longer_than_its_column_is_a_database_failure() {
 }
 
 #[test]
+fn metadata_and_uri_are_bounded_and_have_no_line_ends() {
+    let cloud = Cloud::shared();
+    let good = with(service("reg-bounded", system("reg-bounded", 9013)), "/metadata", json!({"k": "x".repeat((16 << 10) - 1)}));
+    cloud.post(REGISTER, &good).expect_status(201);
+    let other = with(good, "/serviceUri", "/other");
+    let refused =
+        |claim: &str, place: &str, value: Value| Row::post(claim, REGISTER, &with(other.clone(), place, value)).bad_payload(REGISTER);
+    let rows = [
+        refused("one byte more", "/metadata", json!({"k": "x".repeat(16 << 10)})).mentioning("at most 16384"),
+        refused("metadata of the provider", "/providerSystem/metadata", json!({"k": "x".repeat(16 << 10)})).mentioning("at most 16384"),
+        refused("a line end in a value", "/metadata", json!({"k": "a\nb"})),
+        refused("a carriage return in a key", "/metadata", json!({"a\rb": "v"})),
+        refused("U+0000 in a value", "/metadata", json!({"k": "a\u{0}b"})),
+        refused("a line end in the URI", "/serviceUri", json!("/a\r\nX-Evil: 1")),
+        refused("U+0000 in the URI", "/serviceUri", json!("/a\u{0}")),
+    ];
+    check(&cloud, &rows);
+}
+
+#[test]
+fn host_names_may_end_with_a_dot() {
+    let cloud = Cloud::shared();
+    let form = service("reg-dot", with(system("reg-dot", 9014), "/address", "Host.local."));
+    let entry = cloud.post(REGISTER, &form).expect_status(201).json();
+    assert_eq!(entry["provider"]["address"], "host.local.", "{entry}");
+    for address in ["host..", ".", "host..local."] {
+        cloud.post(REGISTER, &with(form.clone(), "/providerSystem/address", address)).expect_status(400);
+    }
+}
+
+#[test]
 fn a_null_value_in_a_map_breaks_the_request() {
     let cloud = Cloud::shared();
     let entry = with(service("reg-null-value", system("reg-null-value", 9002)), "/metadata", json!({"key": null}));

@@ -112,7 +112,7 @@ fn a_patched_entry_keeps_what_is_not_given() {
     let entry = cloud.register(&whole);
     let target = format!("{ENTRIES}/{}", number(&entry, "/id"));
     let kept = |row: Row| row.is("/serviceDefinition/serviceDefinition", "patch-entry").is("/metadata", json!({"a": "b"}));
-    let blank = json!({"serviceUri": " ", "serviceDefinition": "", "endOfValidity": "", "interfaces": [], "version": 4, "metadata": null});
+    let blank = json!({"serviceDefinition": "", "endOfValidity": "", "interfaces": [], "version": 4, "metadata": null});
     check(
         &cloud,
         &[
@@ -122,6 +122,8 @@ fn a_patched_entry_keeps_what_is_not_given() {
                 .is("/endOfValidity", "2035-01-01T00:00:00Z")
                 .has_length("/interfaces", 1)
                 .is("/provider/authenticationInfo", "key"),
+            kept(patch("an empty URI replaces the former one", &target, &json!({"serviceUri": ""}))).is("/serviceUri", ""),
+            kept(patch("a blank URI is trimmed", &target, &json!({"serviceUri": " "}))).is("/serviceUri", ""),
             kept(patch("another URI", &target, &json!({"serviceUri": "/b"}))).is("/serviceUri", "/b").is("/version", 4),
             kept(patch("interfaces are replaced", &target, &json!({"interfaces": ["http-insecure-xml"]})))
                 .has_length("/interfaces", 1)
@@ -168,13 +170,13 @@ fn a_patch_of_an_entry_is_checked() {
         &cloud,
         &[
             refused("nothing", json!({})).saying("Patch request is empty."),
-            refused("nothing but blanks", json!({"serviceUri": "", "providerSystem": {}, "secure": " ", "interfaces": []}))
-                .saying("Patch request is empty."),
+            refused("nothing but blanks", json!({"providerSystem": {}, "secure": " ", "interfaces": []})).saying("Patch request is empty."),
             refused("a bad name", json!({"serviceDefinition": "a_b"})),
             refused("a bad port", json!({"providerSystem": {"port": 65536}})),
             refused("a reserved name", json!({"providerSystem": {"systemName": "Orchestrator"}})),
             refused("a bad interface", json!({"interfaces": ["HTTP"]})),
-            refused("a bad time", json!({"endOfValidity": "soon"})),
+            patch("a bad time", &target, &json!({"endOfValidity": "soon"})).invalid_parameter(),
+            refused("a line end in the URI", json!({"serviceUri": "/a\r\nb"})),
             refused("a bad security", json!({"secure": "LOCKED"})),
             refused("security without a key", json!({"secure": "TOKEN", "providerSystem": {"port": 9508}})),
             patch("security", &target, &json!({"secure": "TOKEN"})).invalid_parameter(),
