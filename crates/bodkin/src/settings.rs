@@ -24,6 +24,7 @@ mod tunnels;
 pub mod zmtp;
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -33,7 +34,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use bodkin_arrowhead::{
     authorization::token::TokenLifetimes,
-    name::{CloudName, EventType, NamingRules},
+    name::{CloudName, EventType, NamingRules, SystemName},
     service_registry::{AddressDetection, Deregistration},
 };
 use bodkin_host::{
@@ -134,6 +135,7 @@ impl Settings {
     pub fn config(self) -> anyhow::Result<HostConfig> {
         let all = "complete settings have every option";
         let (listen, address_detection, jobs) = (self.listen.expect(all), address_detection(&self)?, jobs(&self)?);
+        let tokens_without_expiry_for = tokens_without_expiry_for(&self)?;
         let (token_lifetimes, platform, zmtp) = (token_lifetimes(&self)?, self.platform(), self.zmtp_config()?);
         let (limits, orchestrator) = (self.limits()?, self.orchestrator()?);
         let (relay, relay_logins, fixed_answers) = (self.relay_config()?, self.relay_logins()?, self.fixed_answers()?);
@@ -214,6 +216,7 @@ impl Settings {
             forecast: Some(forecast),
             modeller: Some(Modeller { draw: modelling::draw, fit: modelling::fit }),
             token_lifetimes,
+            tokens_without_expiry_for,
             limits,
         })
     }
@@ -273,6 +276,16 @@ fn token_lifetimes(settings: &Settings) -> anyhow::Result<TokenLifetimes> {
     }
     let lifetime = |minutes: u64| Duration::from_secs(minutes * 60);
     Ok(TokenLifetimes { default: lifetime(default), maximum: lifetime(maximum) })
+}
+
+/// The names of providers whose tokens have no expiry, as they are stored.
+fn tokens_without_expiry_for(settings: &Settings) -> anyhow::Result<BTreeSet<String>> {
+    let names = settings.tokens_without_expiry_for.iter().flatten().filter(|name| !name.trim().is_empty());
+    let parse = |name: &String| {
+        let parsed = SystemName::parse(name).map_err(|error| anyhow!("'{name}' of tokens_without_expiry_for {error}"))?;
+        Ok(parsed.as_str().to_owned())
+    };
+    names.map(parse).collect()
 }
 
 /// Between two looks for services to be removed some seconds after their end of validity.

@@ -1,6 +1,7 @@
 //! What a local cloud is started with.
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -190,6 +191,8 @@ pub struct HostConfig {
     pub modeller: Option<Modeller>,
     /// How long tokens count.
     pub token_lifetimes: TokenLifetimes,
+    /// Names of providers (lower-case) whose tokens have no expiry.
+    pub tokens_without_expiry_for: BTreeSet<String>,
     /// Certificates and keys; `None` is insecure mode.
     pub security: Option<SecurityConfig>,
     /// Whether data of the other mode is taken over.
@@ -264,6 +267,7 @@ impl HostConfig {
             forecast: None,
             modeller: None,
             token_lifetimes: TokenLifetimes::default(),
+            tokens_without_expiry_for: BTreeSet::new(),
             security: None,
             adopt_data: false,
             replication_pace: ReplicationPace::Lazy,

@@ -8,6 +8,7 @@ mod cache;
 mod signing;
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, mpsc},
     thread,
 };
@@ -52,12 +53,19 @@ pub struct TokenIssuer {
     signing: ArcSwap<Signing>,
     queue: mpsc::SyncSender<Job>,
     lifetimes: TokenLifetimes,
+    endless_for: Arc<BTreeSet<String>>,
 }
 
 impl TokenIssuer {
     /// Starts the signing threads, for Authorization's identity.
     pub fn start(authorization: &Identity, lifetimes: TokenLifetimes) -> Result<Self, IssuerError> {
-        let signing = ArcSwap::from_pointee(Signing::new(authorization)?);
+        Self::start_with(authorization, lifetimes, BTreeSet::new())
+    }
+
+    /// As [`Self::start`]; tokens for the providers of these names (lower-case) have no expiry.
+    pub fn start_with(authorization: &Identity, lifetimes: TokenLifetimes, endless_for: BTreeSet<String>) -> Result<Self, IssuerError> {
+        let endless_for = Arc::new(endless_for);
+        let signing = ArcSwap::from_pointee(Signing::new(authorization, endless_for.clone())?);
         let (queue, jobs) = mpsc::sync_channel(QUEUE_MAX);
         let jobs = Arc::new(std::sync::Mutex::new(jobs));
         let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -65,12 +73,12 @@ impl TokenIssuer {
             let jobs = jobs.clone();
             thread::Builder::new().name(format!("token-{number}")).spawn(move || sign_for_ever(&jobs))?;
         }
-        Ok(Self { signing, queue, lifetimes })
+        Ok(Self { signing, queue, lifetimes, endless_for })
     }
 
     /// Goes on with another identity. What was made with the former key is not handed out any more.
     pub fn replace_identity(&self, authorization: &Identity) -> Result<(), IssuerError> {
-        self.signing.store(Arc::new(Signing::new(authorization)?));
+        self.signing.store(Arc::new(Signing::new(authorization, self.endless_for.clone())?));
         Ok(())
     }
 
@@ -82,6 +90,11 @@ impl TokenIssuer {
     /// The cloud that Authorization is of.
     pub fn own_cloud(&self) -> CloudCommonName {
         self.signing.load().own_cloud.clone()
+    }
+
+    /// Returns true if the token of this order has no expiry.
+    pub fn is_endless(&self, order: &TokenOrder) -> bool {
+        self.endless_for.contains(order.provider.parts().0)
     }
 
     /// How long tokens count.

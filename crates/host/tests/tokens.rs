@@ -1,5 +1,6 @@
 //! Tokens as the core systems of a secure cloud hand them out, from the request to the provider that verifies them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -278,6 +279,25 @@ async fn an_insecure_cloud_has_neither_keys_nor_tokens() {
     ];
     for (status, error) in requests {
         assert_eq!((status, &error["exceptionType"]), (500, &json!("ARROWHEAD")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn provider_in_the_list_gets_tokens_without_expiry() {
+    let endless_for = BTreeSet::from(["kalix".to_owned()]);
+    let cloud = Cloud::new(Some(TokenIssuer::start_with(&AUTHORIZATION, LIFETIMES, endless_for).unwrap()));
+    cloud.register_consumer().await;
+    for (definition, provider) in [("pressure", "kalix"), ("temperature", "sensor")] {
+        cloud.offer(definition, provider, "TOKEN", &key()).await;
+    }
+    let authorization = base64::encode(&AUTHORIZATION.key().public_key_info());
+    for (definition, is_endless) in [("pressure", true), ("temperature", false)] {
+        let (status, answer) = cloud.orchestrate(definition).await;
+        assert_eq!(status, 200, "{answer}");
+        let token = answer["response"][0]["authorizationTokens"][JSON].as_str().expect("a token");
+        let verifier = TokenVerifier::new(&PROVIDER, &authorization).unwrap();
+        let verified = verifier.verify(token, &system("display"), now());
+        assert_eq!(verified.err().map(|refused| refused.fault()), is_endless.then_some(TokenFault::Endless), "{definition}");
     }
 }
 

@@ -39,7 +39,13 @@ impl TokenSigner {
     }
 
     /// Makes a token that only `provider` can open. It counts for `lifetime` from `now` on, in whole seconds.
-    pub fn issue(&self, grant: &Grant, provider: &SealingKey, now: UtcTime, lifetime: Duration) -> Result<String, UnusableKey> {
+    pub fn issue(
+        &self,
+        grant: &Grant,
+        provider: &SealingKey,
+        now: UtcTime,
+        lifetime: impl Into<Option<Duration>>,
+    ) -> Result<String, UnusableKey> {
         let mut id = [0; ID_BYTES];
         rand::fill(&mut id).expect("the system gives random bytes");
         jose::seal_claims(&TokenClaims::new(base64::encode_url_safe(&id), grant, now, lifetime), &self.key, provider)

@@ -45,21 +45,23 @@ pub struct TokenOrder {
 }
 
 /// What the audit log keeps of tokens that were given out (those that could not be made are `None`), without the tokens.
-pub fn account(orders: &[&TokenOrder], tokens: &[Option<Arc<str>>]) -> Map<String, Value> {
+///
+/// `is_endless` says which tokens have no expiry; their `seconds` are `null`.
+pub fn account(orders: &[&TokenOrder], tokens: &[Option<Arc<str>>], is_endless: impl Fn(&TokenOrder) -> bool) -> Map<String, Value> {
     let given = |order: &TokenOrder| {
         json!({
             "consumer": order.grant.consumer.to_string(),
             "provider": order.provider.as_str(),
             "service": order.grant.service.as_str(),
             "interface": order.grant.interface.as_str(),
-            "seconds": order.lifetime.as_secs(),
+            "seconds": (!is_endless(order)).then_some(order.lifetime.as_secs()),
         })
     };
     let given: Vec<Value> = orders.iter().zip(tokens).filter(|(_, token)| token.is_some()).map(|(order, _)| given(order)).collect();
     Map::from_iter([("given".to_owned(), given.into())])
 }
 
-/// How long tokens count. Unlike upstream's every one ends.
+/// How long tokens count. Unlike upstream's every one ends, unless its provider is configured to get tokens without expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLifetimes {
     /// Where none is asked for.
@@ -105,14 +107,14 @@ pub struct TokenClaims {
 }
 
 impl TokenClaims {
-    /// What a token says that is issued now. No two tokens may have the same `id`.
-    pub fn new(id: String, grant: &Grant, now: UtcTime, lifetime: Duration) -> Self {
+    /// What a token says that is issued now. No two tokens may have the same `id`. Without a lifetime the token never expires.
+    pub fn new(id: String, grant: &Grant, now: UtcTime, lifetime: impl Into<Option<Duration>>) -> Self {
         Self {
             jti: id,
             iss: ISSUER.to_owned(),
             iat: now.unix_seconds(),
             nbf: now.minus(COUNTS_BEFORE).unix_seconds(),
-            exp: Some(now.plus(lifetime).unix_seconds()),
+            exp: lifetime.into().map(|lifetime| now.plus(lifetime).unix_seconds()),
             cid: grant.consumer.in_token(),
             sid: grant.service.as_str().to_owned(),
             iid: grant.interface.as_str().to_owned(),

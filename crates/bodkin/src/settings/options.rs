@@ -199,6 +199,8 @@ settings! {
     auth_token_ttl_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_IN_MINUTES",
     /// Minutes for which tokens count at the most, whatever time is asked for
     auth_token_ttl_max_in_minutes: u64 = "BODKIN_AUTH_TOKEN_TTL_MAX_IN_MINUTES",
+    /// Providers, by system name and separated by commas, whose tokens have no expiry, because they refuse tokens that have one (Kalix)
+    @list tokens_without_expiry_for: Vec<String> = "BODKIN_TOKENS_WITHOUT_EXPIRY_FOR",
     /// Open connections, on the Event Handler's port, on the ZMTP port and on all others; one more is answered 503, or closed
     connections_max: usize = "BODKIN_CONNECTIONS_MAX",
     /// Open connections of one client in each of these groups: of a certificate, or of an address without one; 0: half of them
@@ -378,6 +380,7 @@ impl Settings {
             qos_maximum_reservation_duration_s: Some(orchestrator.reservations.maximum.as_secs()),
             auth_token_ttl_in_minutes: Some(tokens.default.as_secs() / 60),
             auth_token_ttl_max_in_minutes: Some(tokens.maximum.as_secs() / 60),
+            tokens_without_expiry_for: Some(Vec::new()),
             connections_max: Some(limits.connections_max),
             client_connections_max: Some(limits.client_connections_max),
             owner_rows_max: Some(limits.owner_rows_max),

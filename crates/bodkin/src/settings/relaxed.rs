@@ -28,6 +28,14 @@ pub fn relaxed_options(config: &HostConfig) -> Vec<RelaxedOption> {
             remedy: "set it to false when no system ends another system's subscription",
         });
     }
+    if !config.tokens_without_expiry_for.is_empty() {
+        let names: Vec<&str> = config.tokens_without_expiry_for.iter().map(String::as_str).collect();
+        found.push(RelaxedOption {
+            key: "tokens_without_expiry_for",
+            effect: format!("tokens for {} never expire: a consumer whose rule is removed keeps access", names.join(", ")),
+            remedy: "remove each provider from the list as soon as it accepts tokens that expire",
+        });
+    }
     found
 }
 
@@ -46,6 +54,8 @@ mod tests {
     fn options_that_remove_protection_are_listed() {
         assert_eq!(keys(|_| {}), Vec::<&str>::new());
         assert_eq!(keys(|settings| settings.unsubscribe_by_any = Some(true)), ["unsubscribe_by_any"]);
+        let endless = |settings: &mut Settings| settings.tokens_without_expiry_for = Some(vec!["Kalix-Provider".into()]);
+        assert_eq!(keys(endless), ["tokens_without_expiry_for"]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Control {
         let request = TokenRequest::parse(form, &issuer.own_cloud(), issuer.lifetimes(), TOKEN)?;
         let orders: Vec<&TokenOrder> = request.orders().collect();
         let tokens = self.issue_tokens(issuer, &orders).await?;
-        let account = token::account(&orders, &tokens);
+        let account = token::account(&orders, &tokens, |order| issuer.is_endless(order));
         let answer = Answer::json(200, &request.response(&mut tokens.into_iter())?);
         Ok(Answer { account: Some(Box::new(account)), ..answer })
     }
@@ -58,7 +58,7 @@ impl Control {
         let requests = forms.into_iter().map(parse).collect::<std::result::Result<Vec<_>, _>>()?;
         let orders: Vec<&TokenOrder> = requests.iter().flat_map(TokenRequest::orders).collect();
         let tokens = self.issue_tokens(issuer, &orders).await?;
-        let account = token::account(&orders, &tokens);
+        let account = token::account(&orders, &tokens, |order| issuer.is_endless(order));
         let mut tokens = tokens.into_iter();
         let data = requests.iter().map(|request| request.tokens_of_service(&mut tokens)).collect();
         Ok(Answer { account: Some(Box::new(account)), ..Answer::json(200, &TokenGenerationMultiResponse { data }) })

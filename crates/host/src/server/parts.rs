@@ -123,7 +123,10 @@ impl Parts {
         let destinations = Destinations::new(&addresses.iter().copied().chain(zmtp.address).collect::<Vec<_>>());
         let mode = if config.security.is_some() { "secure" } else { "insecure" };
         let (audit, audit_thread) = Audit::open(&config.data, config.audit, store, mode).await?;
-        let tokens = trust.as_deref().map(|trust| TokenIssuer::start(trust.identity(CoreSystem::Authorization), config.token_lifetimes));
+        let tokens = trust.as_deref().map(|trust| {
+            let authorization = trust.identity(CoreSystem::Authorization);
+            TokenIssuer::start_with(authorization, config.token_lifetimes, config.tokens_without_expiry_for.clone())
+        });
         let tokens = tokens.transpose()?.map(Arc::new);
         let (traces, exporter) = elsewhere::traces(config, trust.as_deref());
         let gatekeeper = elsewhere::gatekeeper(config, security.as_ref(), &destinations, traces.clone())?.map(Arc::new);

@@ -1,6 +1,9 @@
 //! The threads that sign, and what they sign with.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc::Receiver};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc::Receiver},
+};
 
 use bodkin_arrowhead::{authorization::token::TokenOrder, common_name::CloudCommonName, core_service::CoreSystem, utc::UtcTime};
 use bodkin_trust::{
@@ -19,15 +22,17 @@ pub struct Signing {
     signer: TokenSigner,
     cache: Mutex<TokenCache>,
     unusable: Seldom,
+    endless_for: Arc<BTreeSet<String>>,
 }
 
 impl Signing {
-    pub fn new(authorization: &Identity) -> Result<Self, IssuerError> {
+    pub fn new(authorization: &Identity, endless_for: Arc<BTreeSet<String>>) -> Result<Self, IssuerError> {
         Ok(Self {
             own_cloud: authorization.certificate().system()?.cloud,
             signer: TokenSigner::new(authorization.key())?,
             cache: Mutex::default(),
             unusable: Seldom::default(),
+            endless_for,
         })
     }
 
@@ -60,7 +65,8 @@ impl Signing {
 
     fn sign(&self, order: &TokenOrder, now: UtcTime) -> Result<String, UnusableKey> {
         let provider = SealingKey::from_authentication_info(&order.provider_key)?;
-        self.signer.issue(&order.grant, &provider, now, order.lifetime)
+        let is_endless = self.endless_for.contains(order.provider.parts().0);
+        self.signer.issue(&order.grant, &provider, now, (!is_endless).then_some(order.lifetime))
     }
 
     fn tell_unusable(&self, order: &TokenOrder) {

@@ -97,8 +97,8 @@ async fn a_request_for_too_many_tokens_is_refused() {
 /// An issuer without threads: what it queues stays where it is.
 fn idle_issuer(queue_max: usize) -> (TokenIssuer, mpsc::Receiver<Job>) {
     let (queue, jobs) = mpsc::sync_channel(queue_max);
-    let signing = ArcSwap::from_pointee(Signing::new(&authorization()).unwrap());
-    (TokenIssuer { signing, queue, lifetimes: TokenLifetimes::default() }, jobs)
+    let signing = ArcSwap::from_pointee(Signing::new(&authorization(), Arc::default()).unwrap());
+    (TokenIssuer { signing, queue, lifetimes: TokenLifetimes::default(), endless_for: Arc::default() }, jobs)
 }
 
 #[tokio::test]
