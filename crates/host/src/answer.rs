@@ -87,6 +87,10 @@ pub enum Permission {
     },
 }
 
+/// The value of `Set-Cookie`. In a box, it keeps answers small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetCookie(pub String);
+
 /// One whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -99,7 +103,7 @@ pub struct Answer {
     /// What was asked for by `OPTIONS`, and may be done.
     pub permission: Option<Box<Permission>>,
     /// A cookie that the browser is to keep (`Set-Cookie`).
-    pub cookie: Option<String>,
+    pub cookie: Option<Box<SetCookie>>,
     /// Of what may be kept, its entity tag with its quotes: it is asked for again each time, and not sent again while it is the same.
     pub entity_tag: Option<&'static String>,
     /// The body.
@@ -376,7 +380,7 @@ pub fn push_answer(out: &mut Vec<u8>, answer: &Answer, date: &str, recipient: Re
     if let Some((name, value)) = &answer.header {
         write(format_args!("{name}: {value}\r\n"));
     }
-    if let Some(cookie) = &answer.cookie {
+    if let Some(SetCookie(cookie)) = answer.cookie.as_deref() {
         write(format_args!("Set-Cookie: {cookie}\r\n"));
     }
     if let Some(Permission::Post { origin }) = answer.permission.as_deref() {

@@ -5,7 +5,11 @@ use std::sync::LazyLock;
 use bodkin_arrowhead::common_name::CloudCommonName;
 
 use super::follower::escaped;
-use crate::{answer::Answer, document, request::Request};
+use crate::{
+    answer::{Answer, SetCookie},
+    document,
+    request::Request,
+};
 
 /// The page; what differs is put in the place of its comments.
 const PAGE: &str = include_str!("stranger.html");
@@ -41,7 +45,7 @@ pub fn reason(request: &Request) -> String {
 ///
 /// The step is a page and not a redirect: a browser withholds a `SameSite=Strict` cookie from the target of a redirect that began at another site.
 pub fn signed_in(name: &str, cookie: String) -> Answer {
-    Answer { cookie: Some(cookie), ..html(200, SIGNED_IN.replace("<!--name-->", &escaped(name))) }
+    Answer { cookie: Some(Box::new(SetCookie(cookie))), ..html(200, SIGNED_IN.replace("<!--name-->", &escaped(name))) }
 }
 
 fn html(status: u16, page: String) -> Answer {
