@@ -96,11 +96,15 @@ fn read_header(path: &Path) -> io::Result<Option<(Position, u64)>> {
         return restore_header(path);
     }
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-    if &header[..8] != MAGIC || number(8) != VERSION || number(16) > POSITION_MAX {
-        let told = format!("{} is no event log of version {VERSION}; move it away to start with an empty one", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidData, told));
-    }
-    Ok(Some((Position(number(16)), number(24))))
+    let refused = if &header[..8] != MAGIC || number(16) > POSITION_MAX {
+        "is not a file of an event log: move the file away".to_owned()
+    } else if number(8) != VERSION {
+        format!("has version {} of the event log, and this build reads version {VERSION}: start the build that wrote the file", number(8))
+    } else {
+        return Ok(Some((Position(number(16)), number(24))));
+    };
+    let told = format!("{} {refused}, or move the events aside (bodkin db discard-events)", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidData, told))
 }
 
 /// Writes the header anew that a power failure has taken, as file systems do that put zeros in the place of what they had not

@@ -81,12 +81,30 @@ fn zeros_that_a_power_failure_has_left_do_not_keep_the_log_from_starting() {
     }
 }
 
-#[test]
-fn what_is_no_log_is_left_alone() {
+/// Opens a log with this first file, which is to be refused. Returns the reason.
+fn refusal(first_file: &[u8]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = segment::path_of(directory.path(), 1);
-    fs::write(&path, [7; 100]).unwrap();
+    fs::write(&path, first_file).unwrap();
     let error = EventLog::open(directory.path(), LIMITS, Position(0), now_ns(), Box::new(|_, _| ())).unwrap_err();
-    assert!(error.to_string().contains("no event log"), "{error}");
-    assert_eq!(fs::read(&path).unwrap(), [7; 100]);
+    assert_eq!(fs::read(&path).unwrap(), first_file, "a refused file is left alone");
+    error.to_string()
+}
+
+#[test]
+fn foreign_file_is_refused_and_left_alone() {
+    let told = refusal(&[7; 100]);
+    assert!(told.contains("is not a file of an event log") && told.contains("bodkin db discard-events"), "{told}");
+}
+
+#[test]
+fn log_of_another_version_names_the_remedy() {
+    let mut bench = Bench::new(LIMITS);
+    bench.fill(0..10);
+    let mut bytes = fs::read(&bench.log.shared.segments.load()[0].path).unwrap();
+    // The version follows eight bytes that name the format.
+    bytes[8] = 9;
+    let told = refusal(&bytes);
+    let expected = "has version 9 of the event log, and this build reads version 1: start the build that wrote the file";
+    assert!(told.contains(expected) && told.contains("bodkin db discard-events"), "{told}");
 }
