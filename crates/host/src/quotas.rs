@@ -203,7 +203,7 @@ impl Quotas {
     pub fn new(fitted: &FittedLimits, limits: &Limits) -> Self {
         let all = Arc::new(SharedLimit { max: fitted.connections_max, used: AtomicUsize::new(0) });
         let group = |name| Arc::new(ConnectionQuota::new(name, fitted.group, Some(all.clone())));
-        let own = |name, max: usize| Arc::new(ConnectionQuota::new(name, QuotaLimits::of_connections(max, max / 2), None));
+        let own = |name, max: usize| Arc::new(ConnectionQuota::new(name, QuotaLimits::of_connections(max, max / 4 * 3), None));
         Self {
             control: group("control"),
             events: group("events"),

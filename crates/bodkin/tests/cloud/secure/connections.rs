@@ -14,7 +14,7 @@ use crate::support::secure::{Client, SecureCloud, system as identity};
 use crate::support::sse::EventStream;
 
 /// Clients without a certificate of one address that the operator's port serves at the same time.
-const STRANGERS_OF_ONE_MAX: usize = 128;
+const STRANGERS_OF_ONE_MAX: usize = 192;
 
 const ALL: [System; 5] = [System::ServiceRegistry, System::Authorization, System::Orchestrator, System::EventHandler, System::Monitor];
 
