@@ -62,6 +62,8 @@ impl Server {
             command.env(WORKER_THREADS_VARIABLE, threads.to_string());
         }
         let mut child = command
+            // One certificate has all connections of a measurement.
+            .env("BODKIN_CLIENT_CONNECTIONS_MAX", "1000000")
             .args(["up", "--any-port", "--output", "json", "--data"])
             .arg(data)
             .args(mode(options))

@@ -3,11 +3,14 @@
 //! Bytes go in at [`RequestReader::space`], whole requests come out of [`RequestReader::next`]. What could be understood
 //! in two ways (two lengths, a length beside a transfer coding) is refused and the connection closed.
 
+mod lengths;
+
 use std::ops::Range;
 
 use bodkin_arrowhead::trace::{Cause, METADATA_KEY as TRACE, STATE_KEY as TRACE_STATE, TraceContext, TraceState};
 use httparse::{EMPTY_HEADER, Header, Status};
 
+use self::lengths::Lengths;
 use crate::quotas::{BufferQuota, QuotaExceeded};
 
 /// Headers of one request at the most; more get 431.
@@ -556,45 +559,6 @@ fn read_header(
 fn is_coded(value: &[u8]) -> bool {
     let mut codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
-}
-
-/// What the headers say of the body's length; what could be read in two ways is refused (RFC 9112, section 6.3).
-#[derive(Default)]
-struct Lengths {
-    content_length: Option<usize>,
-    chunked: bool,
-}
-
-impl Lengths {
-    fn content_length(&mut self, value: &[u8]) -> Result<(), HttpError> {
-        let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-        let length = digits.then(|| std::str::from_utf8(value).ok()).flatten().and_then(|text| text.parse().ok());
-        match (length, self.content_length) {
-            (None, _) => Err(HttpError::Malformed("Content-Length is not a length.")),
-            (Some(_), Some(_)) => Err(HttpError::Malformed("Content-Length was given twice.")),
-            (length, None) => {
-                self.content_length = length;
-                Ok(())
-            }
-        }
-    }
-
-    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), HttpError> {
-        if self.chunked {
-            return Err(HttpError::Malformed("Transfer-Encoding was given twice."));
-        }
-        self.chunked = value.eq_ignore_ascii_case(b"chunked");
-        if self.chunked { Ok(()) } else { Err(HttpError::UnknownCoding) }
-    }
-
-    fn body(self, version: u8) -> Result<(BodyLength, bool), HttpError> {
-        match (self.chunked, self.content_length) {
-            (true, Some(_)) => Err(HttpError::Malformed("Both Content-Length and Transfer-Encoding were given.")),
-            (true, None) if version == 0 => Err(HttpError::Malformed("HTTP/1.0 knows no Transfer-Encoding.")),
-            (true, None) => Ok((BodyLength::Chunked, false)),
-            (false, length) => Ok((BodyLength::Bytes(length.unwrap_or(0)), length == Some(0))),
-        }
-    }
 }
 
 #[cfg(test)]

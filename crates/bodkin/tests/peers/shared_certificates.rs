@@ -199,7 +199,7 @@ fn a_cloud_in_secure_mode_moves_with_its_certificates_grants_and_audit_log() {
     operator(&own, "POST", &format!("/api/v1/certificates/{of_gone}/revoke"), None).expect_status(200);
     Client::new(Some(&kept)).expect(&own, "POST", "/serviceregistry/register-system", Some(&form("press-1", 9)), 201);
     let entries = |cloud: &Cloud, node: &str| {
-        let told = operator(cloud, "GET", &format!("/api/v1/audit?item_per_page=1000{node}"), None).expect_status(200).json();
+        let told = operator(cloud, "GET", &format!("/api/v1/audit?count=1000{node}"), None).expect_status(200).json();
         list(&told, "/data").len()
     };
     let before = entries(&own, "");

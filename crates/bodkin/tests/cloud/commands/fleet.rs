@@ -65,7 +65,7 @@ fn a_small_fleet_keeps_up_and_a_number_that_cannot_be_is_told() {
     let output = fleet(&["--edges", "10", "--topics", "100"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let told = text(&output.stdout);
-    assert!(told.contains("full first") && !told.contains("falls behind"), "{told}");
+    assert!(told.contains("FULL FIRST") && !told.contains("falls behind"), "{told}");
     let output = fleet(&["--replicas", "4"]);
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(2), "bodkin: replicas must be from 1 to 3, and 4 came\n"));
 }

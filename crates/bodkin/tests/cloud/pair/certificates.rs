@@ -261,7 +261,7 @@ fn state_beside_the_database_is_as_the_table_states() {
     cert(&pair, "primary", &["issue", "--system", "pump"]);
     let reports = |node: &Node| operator(node, "GET", "/api/v1/reports", None).expect_status(200).text();
     assert!(reports(&primary).contains("shift.json"));
-    let audited = |node: &Node| operator(node, "GET", "/api/v1/audit?item_per_page=1000", None).expect_status(200).text();
+    let audited = |node: &Node| operator(node, "GET", "/api/v1/audit?count=1000", None).expect_status(200).text();
     assert!(audited(&primary).contains(GRANTED));
     let pump = SystemName::from_stored("pump");
     let serial = of("primary").identity(&pump).expect("it was issued").certificate().serial_text();

@@ -1,7 +1,8 @@
 //! Tunnels that are granted: entered, or closed where they were opened.
 
-use std::{net::TcpListener, sync::atomic::Ordering::Relaxed};
+use std::{collections::BTreeMap, net::TcpListener, sync::atomic::Ordering::Relaxed};
 
+use bodkin_arrowhead::{metadata::Metadata, name::NamingRules, record::EntryId, service_registry::Registration, system::CoreSystemNames};
 use bodkin_relay::tunnel::{Control as Word, PortRange};
 
 use super::*;
@@ -190,13 +191,18 @@ async fn a_tunnel_whose_grant_is_not_sent_is_closed() {
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_told_to_be_and_its_tunnel_closed() {
     let (relay, one, two) = with_gateways(PATIENCE, |relay| gateway(GatewayOf::One, relay)).await;
-    let long = json!({
+    let form = json!({
         "serviceDefinition": "heat", "providerSystem": sensor(), "serviceUri": "/it", "secure": "TOKEN", "interfaces": ["HTTP-SECURE-JSON"],
-        "metadata": {"long": "x".repeat(4 * 1024 * 1024)},
     });
+    let form = serde_json::from_value(form).unwrap();
+    let rules = NamingRules { secure_services: true, ..NamingRules::default() };
+    let registration = Registration::parse(form, CoreSystemNames::Allowed, &rules, "").unwrap();
+    // No request has so much metadata: it is from an import.
+    let long = Metadata::from(BTreeMap::from([("long".to_owned(), "x".repeat(4 * 1024 * 1024))]));
+    let registration = Registration { metadata: Some(long), ..registration };
     let entries = two.ask(CoreSystem::ServiceRegistry, Method::Post, "query", heat()).await;
-    let entry = format!("mgmt/{}", entries["serviceQueryData"][0]["id"]);
-    two.ask(CoreSystem::ServiceRegistry, Method::Put, &entry, long).await;
+    let entry = EntryId(entries["serviceQueryData"][0]["id"].as_i64().unwrap());
+    two.control.store.write(move |draft| draft.replace_entry(entry, registration), |_, _| ()).await.unwrap();
     let (status, answer) = icn(&one).await;
     assert!(status == 500 && answer["errorMessage"].as_str().unwrap().ends_with("Ask for less."), "{answer}");
     closed(&relay, &of(&two), 1).await;

@@ -212,15 +212,14 @@ fn an_event_without_room_in_any_batch_is_a_loss_and_does_not_stop_the_lane() {
 #[test]
 fn event_beyond_the_servers_limit_names_the_server() {
     let mut backlog = MemoryBacklog::new(1, 1 << 20);
-    let mut lane = asked(&mut backlog);
-    lane.closed();
-    lane.opened(ENVELOPE_BYTES_MAX + 1000, Duration::ZERO);
-    put(&mut lane, &mut backlog, 2000, Duration::ZERO);
+    let mut lane = Lane::new(Terms { batch_bytes_max: 32_768, ..lane().terms().clone() });
+    lane.opened(ENVELOPE_BYTES_MAX + 8192, Duration::ZERO);
+    put(&mut lane, &mut backlog, 10_000, Duration::ZERO);
     assert_eq!(step(&mut lane, &mut backlog, 10 * MS), Step::Ask);
     found(&mut lane, None, &mut backlog);
     let mut told = Vec::new();
     assert_eq!(lane.step(10 * MS, &mut backlog, &mut told), Step::Publish);
-    assert_eq!(told, [Told::TooLong { events: 1, bytes_max: 1000, is_servers: true }]);
+    assert_eq!(told, [Told::TooLong { events: 1, bytes_max: 8192, is_servers: true }]);
 }
 
 #[test]
