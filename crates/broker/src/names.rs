@@ -17,7 +17,7 @@ struct Place {
 
 impl Place {
     const EMPTY: Self = Self { tag: 0, topic: u32::MAX };
-    /// Of a name that was removed: the places after it are still looked at.
+    /// Place of a name that was removed. A search continues after it.
     const REMOVED: Self = Self { tag: 1, topic: u32::MAX };
 }
 

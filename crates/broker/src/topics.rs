@@ -52,11 +52,11 @@ pub(crate) struct Topics {
     topics: Vec<Topic>,
     by_name: BTreeMap<Arc<str>, TopicId>,
     names: Names,
-    /// Of each publisher: the highest number on a topic that was released.
+    /// Highest sequence number of each publisher on released topics.
     released: BTreeMap<PublisherId, Sequence>,
     /// Where the next unused topic is looked for.
     hand: usize,
-    /// Publishers of best-effort topics, of each topic anew.
+    /// Number of pairs of a best-effort topic and its publisher.
     stream_count: usize,
     /// What was last admitted: topics of one category come one after the other, and share their terms.
     admitted: Option<Arc<Terms>>,

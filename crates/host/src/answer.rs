@@ -340,7 +340,7 @@ impl DateText {
 /// How an answer goes to the one who asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipient<'r> {
-    /// What happens to the connection after the answer.
+    /// Persistence of the connection after the answer.
     pub keep_alive: Persistence,
     /// Whether the request was `HEAD`, which gets the headers only.
     pub is_head: bool,

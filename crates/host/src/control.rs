@@ -74,7 +74,7 @@ pub struct Control {
     pub log_book: Arc<LogBook>,
     /// Subscriptions by push; one more is refused.
     pub subscriptions_max: usize,
-    /// What one system stores.
+    /// Quota of the rows that one system registers itself.
     pub owner_quota: Arc<OwnerQuota>,
     /// What they ask of real-time topics.
     pub wishes: PushedWishes,

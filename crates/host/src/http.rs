@@ -56,7 +56,7 @@ impl HttpError {
     }
 }
 
-/// What happens to the connection after the answer (RFC 9112, section 9.3).
+/// Persistence of a connection after an answer (RFC 9112, section 9.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Persistence {
     /// It is closed.
@@ -121,7 +121,7 @@ pub struct RawRequest<'b> {
     pub content_coding: Option<&'b str>,
     /// Whether `Content-Length: 0` was said.
     pub says_empty: bool,
-    /// What happens to the connection after the answer.
+    /// Persistence of the connection after the answer.
     pub keep_alive: Persistence,
     /// The body, without its transfer coding.
     pub body: &'b [u8],

@@ -194,7 +194,7 @@ pub struct Quotas {
     pub slow_handshakes: Arc<Handshakes>,
     /// Permits of TLS handshakes at all ports that the cores work on.
     pub computed_handshakes: Arc<Semaphore>,
-    /// What one system stores.
+    /// Quota of the rows that one system registers itself.
     pub owners: Arc<OwnerQuota>,
 }
 
@@ -264,7 +264,7 @@ impl QuotaExceeded {
     }
 }
 
-/// What one client uses, or all clients.
+/// Connections and buffer bytes of one client, or of all clients.
 #[derive(Debug, Default)]
 struct Usage {
     connections: AtomicUsize,
@@ -287,7 +287,7 @@ pub struct ConnectionQuota {
     pub limits: QuotaLimits,
     /// Connections of several groups together.
     shared: Option<Arc<SharedLimit>>,
-    /// What all clients use.
+    /// Connections and buffer bytes of all clients.
     all: Usage,
     clients: Mutex<BTreeMap<ClientKey, Arc<Usage>>>,
     /// In the order of [`QuotaExceeded::NAMES`].

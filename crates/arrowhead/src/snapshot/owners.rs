@@ -1,4 +1,4 @@
-//! What each system has stored: the rows that it registers itself, and their bytes.
+//! Rows and bytes that each system has registered itself.
 //!
 //! An owner is the name of a system. Its rows are its systems, their entries, and their subscriptions.
 
@@ -66,7 +66,7 @@ fn metadata_bytes(metadata: Option<&Metadata>) -> usize {
     metadata.map_or(0, |metadata| metadata.pairs().iter().map(|(key, value)| key.len() + value.len()).sum())
 }
 
-/// What all owners use.
+/// Rows and bytes of all owners.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Owners {
     /// By system. Rows of a system may come before the system itself.
@@ -113,7 +113,7 @@ fn change<K: Clone + Ord>(map: &mut OrdMap<K, OwnerUse>, key: &K, change: impl F
 }
 
 impl Snapshot {
-    /// What the systems of a name have stored.
+    /// Returns the rows and bytes of the systems of a name.
     pub fn owner_use(&self, owner: &SystemName) -> OwnerUse {
         self.owners.owners.get(owner).copied().unwrap_or_default()
     }

@@ -126,7 +126,7 @@ pub enum LinkError {
     NoRandomness,
 }
 
-/// What a cookie of a request is worth.
+/// Result of looking up a request's cookie.
 #[derive(Debug)]
 pub enum Cookie {
     /// There is none of a session that lasts.

@@ -2,7 +2,7 @@
 
 use super::{BodyLength, HttpError};
 
-/// What the headers say of the body's length; what could be read in two ways is refused (RFC 9112, section 6.3).
+/// Headers with the length of the body. A length that two readers could read differently is refused (RFC 9112, section 6.3).
 #[derive(Default)]
 pub(super) struct Lengths {
     content_length: Option<usize>,

@@ -36,7 +36,7 @@ pub enum Phase {
     Requests,
     /// Waiting for the control plane's answer; further requests wait behind it.
     Waiting {
-        /// What happens to the connection after the answer.
+        /// Persistence of the connection after the answer.
         keep_alive: Persistence,
         /// Whether the answer is written without its body.
         is_head: bool,

@@ -35,7 +35,7 @@ fn ten_thousand_half_handshakes_keep_nobody_from_being_served() {
         // Longer than the test takes, so that the crowd stays.
         let secure = SecureCloud::start(["--connections-max", &limit, "--handshake-timeout-ms", "120000"]);
         let client = Client::system("patient");
-        // What a first request allocates is not the crowd's.
+        // Memory that a first request allocates is not counted as the crowd's.
         client.expect(&secure.cloud, "GET", "/healthz", None, 200);
         let before = resident_kib(&secure.cloud);
         let crowd: Vec<TcpStream> = (0..size)

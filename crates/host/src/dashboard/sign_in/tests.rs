@@ -51,7 +51,7 @@ impl Bench {
         self.sign_in.enter(token.reveal(), Some(&local()), now).map(|(cookie, _)| cookie)
     }
 
-    /// What the cookie is worth in a request with this method and origin.
+    /// Looks the cookie of a request with this method and origin up.
     fn worth(&self, cookie: &str, method: &str, origin: Option<&str>, sender: &Sender, now: Instant) -> &'static str {
         let pair = cookie.split(';').next().unwrap();
         let raw = RawRequest { method, origin, host: "127.0.0.1:8440", cookie: Some(pair), ..RawRequest::default() };
