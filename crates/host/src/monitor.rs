@@ -30,6 +30,7 @@ use bodkin_arrowhead::{
 };
 use bodkin_store::Store;
 
+pub(crate) use self::numbers::resident_memory_bytes;
 use crate::{
     answer::Answer,
     api::{self, Api},

@@ -181,7 +181,7 @@ fn heard(events: &Account) -> [Number; 4] {
 }
 
 /// `VmRSS` of this process; 0 where the system does not tell.
-fn resident_memory_bytes() -> u64 {
+pub(crate) fn resident_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024

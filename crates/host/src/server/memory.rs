@@ -2,33 +2,39 @@
 
 use std::time::Duration;
 
-use crate::realtime::{free_memory_bytes, release_free_memory};
+use crate::{
+    monitor::resident_memory_bytes,
+    realtime::{free_memory_bytes, release_free_memory},
+};
 
-/// How often the allocator's free memory is read.
+/// How often the process's memory is read.
 const PERIOD: Duration = Duration::from_secs(10);
 /// Free memory that the allocator keeps for the next requests, in bytes.
-const KEPT_BYTES: usize = 8 * 1024 * 1024;
+const KEPT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Looks at the allocator's free memory until it is stopped, and returns it to the system when there has been much at two looks.
+/// Reads the allocator's free memory until it is stopped, and returns it to the system when there was much at two readings.
+///
+/// Reading it blocks the allocator's arenas, so a process that has not grown is left alone: real-time threads allocate, too.
 pub(super) async fn release() {
-    let mut before = 0;
+    let (mut base, mut before) = (resident_memory_bytes(), 0);
     loop {
         tokio::time::sleep(PERIOD).await;
-        let free = free_memory_bytes();
-        if is_to_be_released(before, free) {
-            match release_free_memory() {
-                Ok(()) => tracing::debug!(bytes = free, "free memory returned to the system"),
-                Err(error) => tracing::warn!(%error, "memory not locked again after free memory was returned to the system"),
-            }
-            before = 0;
-        } else {
+        let has_grown = resident_memory_bytes() > base + KEPT_BYTES;
+        let free = if has_grown { free_memory_bytes() as u64 } else { 0 };
+        if !is_to_be_released(before, free) {
             before = free;
+            continue;
         }
+        match release_free_memory() {
+            Ok(()) => tracing::debug!(bytes = free, "free memory returned to the system"),
+            Err(error) => tracing::warn!(%error, "memory not locked again after free memory was returned to the system"),
+        }
+        (base, before) = (resident_memory_bytes(), 0);
     }
 }
 
-/// True if the free memory is more than is kept, and was so at the look before: requests under way do not need it.
-fn is_to_be_released(before: usize, now: usize) -> bool {
+/// True if the free memory is more than is kept, and was so at the reading before: requests under way do not need it.
+fn is_to_be_released(before: u64, now: u64) -> bool {
     before.min(now) > KEPT_BYTES
 }
 
