@@ -14,8 +14,10 @@ use crate::support::patience::eventually;
 use crate::support::sources::{connect_from, status_of};
 use crate::support::sse::EventStream;
 
-const GREEDY: &str = "127.0.0.2";
-const MODEST: &str = "127.0.0.3";
+/// Address of the client that uses all that it can get.
+pub const GREEDY: &str = "127.0.0.2";
+/// Address of the other client.
+pub const MODEST: &str = "127.0.0.3";
 /// Connections of a slow body each.
 const SLOW_BODIES: usize = 300;
 /// Bytes of each body, one less than are announced.
@@ -36,7 +38,8 @@ fn register_system(cloud: &Cloud, name: &str, port: usize, metadata_bytes: usize
     cloud.post("/serviceregistry/register-system", &form).status
 }
 
-fn rejected(cloud: &Cloud, group: &str, quota: &str) -> u64 {
+/// Number of rejections by a quota of a group of ports.
+pub fn rejected(cloud: &Cloud, group: &str, quota: &str) -> u64 {
     let metrics = cloud.get("/metrics").text();
     let name = format!("bodkin_quota_rejected_total{{group=\"{group}\",quota=\"{quota}\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&name)).expect("the metric").parse().expect("a number")

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use bodkin_zmtp::{ClientSecurity, ConnectionError, PlainCredentials, SocketType};
 
+use super::quotas::{GREEDY, MODEST, rejected};
 use super::{assert_all_live, metric};
-use crate::support::link::Link;
+use crate::support::link::{Heard, Link};
 use crate::support::patience::eventually;
+use crate::support::sources::connect_from;
 use crate::zmtp::{address, asked, cloud, heard, peer, subscriber, texts, told};
 
 /// NULL, ZMTP 3.0, no server.
@@ -191,4 +193,43 @@ fn a_peer_that_takes_no_replies_is_not_read_any_more() {
     assert!(metric(&cloud, "bodkin_resident_memory_bytes") < 200e6);
     drop(cloud);
     drop(stalls.join());
+}
+
+/// A peer at this address whose handshake is done.
+fn peer_from(source: &str, cloud: &crate::support::cloud::Cloud, socket_type: SocketType) -> Link {
+    let mut link = Link::client(connect_from(source, address(cloud)), socket_type, ClientSecurity::Null);
+    assert!(matches!(link.hear(), Ok(Some(Heard::Ready(_)))), "the handshake is done");
+    link
+}
+
+#[test]
+fn incomplete_messages_of_one_address_leave_memory_and_service() {
+    const BODY_BYTES: u64 = 60_000;
+    let cloud = cloud(&[]);
+    let mut unfinished = vec![2];
+    unfinished.extend(BODY_BYTES.to_be_bytes());
+    unfinished.resize(unfinished.len() + BODY_BYTES as usize - 1, b'x');
+    let mut links: Vec<Link> = (0..200)
+        .map(|_| {
+            let mut link = peer_from(GREEDY, &cloud, SocketType::Push);
+            link.say_bytes(&unfinished);
+            link
+        })
+        .collect();
+    assert!(eventually(|| rejected(&cloud, "zmtp", "client_request_bytes") > 0), "{}", cloud.stderr());
+    let reason = told(links.last_mut().expect("there are links"));
+    assert!(reason.contains("incomplete requests"), "{reason}");
+    let mut modest = peer_from(MODEST, &cloud, SocketType::Req);
+    assert_eq!(asked(&mut modest, &[b"hot", b"1"]).0, "200");
+}
+
+#[test]
+fn links_of_one_address_leave_links_to_others() {
+    let cloud = cloud(&["--connections-max", "6"]);
+    let _held: Vec<Link> = (0..3).map(|_| peer_from(GREEDY, &cloud, SocketType::Push)).collect();
+    let mut rejected_link = connect_from(GREEDY, address(&cloud));
+    assert_eq!(rejected_link.read(&mut [0; 64]).unwrap_or(0), 0, "it is closed without a greeting");
+    assert_eq!(rejected(&cloud, "zmtp", "client_connections"), 1);
+    let mut modest = peer_from(MODEST, &cloud, SocketType::Req);
+    assert_eq!(asked(&mut modest, &[b"hot", b"1"]).0, "200");
 }

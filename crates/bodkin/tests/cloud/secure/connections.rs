@@ -183,3 +183,21 @@ fn the_dashboard_is_a_page_of_https_and_no_other_is_ours() {
         answer.expect_status(if *is_ours { 200 } else { 403 });
     }
 }
+
+#[test]
+fn one_certificate_leaves_connections_to_others() {
+    let secure = SecureCloud::start(["--connections-max", "20"]);
+    let (greedy, modest) = (Client::system("greedy"), Client::system("modest"));
+    for of in [System::ServiceRegistry, System::EventHandler] {
+        let status = |connection: &mut Connection| connection.request("GET", &living(of), &[], None).expect("an answer").status;
+        let mut held: Vec<Connection> = Vec::new();
+        let rejected = (0..20).find_map(|_| {
+            let mut connection = greedy.connect(secure.cloud.address(of)).expect("a connection");
+            let status = status(&mut connection);
+            held.push(connection);
+            Some(status).filter(|status| *status != 200)
+        });
+        assert_eq!((rejected, held.len()), (Some(503), 11), "{}: half of 20, and one more", of.name());
+        modest.expect(&secure.cloud, "GET", &living(of), None, 200);
+    }
+}
